@@ -318,7 +318,10 @@ _FAILURES: Final[dict[FailurePoint, tuple[tuple[str, str], ...]]] = {
     "resume": (
         *_OPEN_FAILURES,
         ("terminal", "cursor_evicted"),
-        *_each(("ambiguous", "terminal"), ("empty_replay", "nothing_new")),  # type: ignore[dict-item]
+        ("ambiguous", "empty_replay"),
+        ("terminal", "empty_replay"),
+        ("ambiguous", "nothing_new"),
+        ("terminal", "nothing_new"),
     ),
     "probe": (*_COMMON_FAILURES, ("terminal", "bad_request")),
     "request": (*_COMMON_FAILURES, ("terminal", "bad_request")),
