@@ -3,9 +3,9 @@
     python tests/e2e/environments.py              # prepare all of them
     python tests/e2e/environments.py mcp1 mcp2    # or some
 
-They live in `.environments/<name>` beside `pyproject.toml`. The project is an editable install in each: an edit
-of the source needs no new environment, an edit of `pyproject.toml` or of a row does. Needs nothing but Python
-3.10 and its standard library.
+They live in `.environments/<name>` beside `pyproject.toml`. The project is an editable install in each: an
+edit of the source needs no new environment, an edit of `pyproject.toml` or of a row does. Needs nothing but
+Python 3.10 and its standard library.
 """
 
 from __future__ import annotations

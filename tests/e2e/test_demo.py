@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
 
 import pytest
-from tests.e2e.demo.runner import Children, run
-from tests.e2e.demo.scenarios import SCENARIOS, Scenario
+from tests.e2e.demo.runner import Outcome, at_work
+from tests.e2e.demo.scenarios import BOTH, SCENARIOS
 from tests.e2e.environments import prepare
 
-CASES = [
-    pytest.param(scenario, client, id=f"{scenario.fault}-{client}")
-    for scenario in SCENARIOS
-    for client in scenario.clients
-]
+CASES = [(scenario, client) for scenario in SCENARIOS for client in scenario.clients]
 
 
 @pytest.fixture(scope="module")
-def children() -> Iterator[Children]:
-    prepare(("mcp1", "mcp2"))
-    with closing(Children()) as living:
-        yield living
+def runs(request: pytest.FixtureRequest) -> Iterator[Mapping[tuple[str, str], Future[Outcome]]]:
+    """The chosen cases, started together: one after the other they would take minutes."""
+    prepare(BOTH)
+    chosen = {item.name for item in request.session.items}
+    with at_work(
+        case for case in CASES if f"test_fault_is_named[{case[0].fault}-{case[1]}]" in chosen
+    ) as started:
+        yield started
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize(("scenario", "client"), CASES)
-def test_fault_is_named(scenario: Scenario, client: str, children: Children) -> None:
-    """The client met the fault on the wire, the series that name it were scraped, and no others."""
-    outcome = run(scenario, client, children)
+@pytest.mark.parametrize(("fault", "client"), [(scenario.fault, client) for scenario, client in CASES])
+def test_fault_is_named(fault: str, client: str, runs: Mapping[tuple[str, str], Future[Outcome]]) -> None:
+    """The client met its fault on the wire; the series that name it were scraped, and none of others."""
+    outcome = runs[fault, client].result()
 
     assert outcome.scrapes > 0, outcome.noise
-    assert [
-        f"{found.row} {found.row.comparison} {found.row.value:g}: {found.highest:g}"
-        for found in outcome.failures
-    ] == []
+    assert [str(finding) for finding in outcome.failures] == []

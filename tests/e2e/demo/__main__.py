@@ -15,19 +15,20 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from concurrent.futures import Future
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 if str(CHECKOUT) not in sys.path:
     sys.path.insert(0, str(CHECKOUT))
 
 from tests.e2e import environments  # noqa: E402 - the path comes first
-from tests.e2e.demo.runner import Children, DemoError, Outcome, run  # noqa: E402
-from tests.e2e.demo.scenarios import BOTH, FEATURES, SCENARIOS, Scenario  # noqa: E402
+from tests.e2e.demo.runner import WORKERS, DemoError, Outcome, at_work  # noqa: E402
+from tests.e2e.demo.scenarios import BOTH, FEATURES, SCENARIOS  # noqa: E402
 
-WORKERS = 5
+if TYPE_CHECKING:
+    from tests.e2e.demo.report import Report
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -52,55 +53,39 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
 def main() -> int:
     wanted = arguments()
     clients = wanted.client or BOTH
-    features = wanted.feature or FEATURES
-    chosen = [scenario for scenario in SCENARIOS if not wanted.fault or scenario.fault in wanted.fault]
+    chosen = [
+        (scenario, client)
+        for scenario in SCENARIOS
+        for client in scenario.clients
+        if client in clients and (not wanted.fault or scenario.fault in wanted.fault)
+    ]
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     began = time.monotonic()
 
-    from tests.e2e.demo.report import Report  # noqa: PLC0415 - needs an environment, which is there only now
+    from tests.e2e.demo.report import Report  # noqa: PLC0415 - needs rich, which is there only now
 
     report = Report()
-    wrong: list[str] = []
-    with closing(Children()) as children, ThreadPoolExecutor(wanted.workers) as workers:
-        try:
-            plans = [
-                (scenario, _start(scenario, clients, children, features, workers)) for scenario in chosen
-            ]
-            for scenario, runs in plans:
-                try:
-                    outcomes = [one.result() for one in runs]
-                except DemoError as error:
-                    report.say(str(error))
-                    wrong.append(scenario.fault)
-                    continue
-                if outcomes:
-                    report.show(outcomes)
-                wrong += [scenario.fault for outcome in outcomes if outcome.failures]
-        except BaseException:
-            children.close()
-            workers.shutdown(wait=True, cancel_futures=True)
-            raise
-    verdict = (
-        f"not as expected: {', '.join(dict.fromkeys(wrong))}"
-        if wrong
-        else "every fault was named, and nothing else"
-    )
+    with at_work(chosen, wanted.feature or FEATURES, wanted.workers) as runs:
+        faults = dict.fromkeys(fault for fault, _ in runs)
+        wrong = [
+            fault
+            for fault in faults
+            if not _tell(report, [run for key, run in runs.items() if key[0] == fault])
+        ]
+    verdict = f"not as expected: {', '.join(wrong)}" if wrong else "every fault was named"
     report.say(f"{verdict} ({time.monotonic() - began:.0f} s)")
     return 1 if wrong else 0
 
 
-def _start(
-    scenario: Scenario,
-    clients: Sequence[str],
-    children: Children,
-    features: Sequence[str],
-    workers: ThreadPoolExecutor,
-) -> list[Future[Outcome]]:
-    return [
-        workers.submit(run, scenario, client, children, features)
-        for client in scenario.clients
-        if client in clients
-    ]
+def _tell(report: Report, runs: Sequence[Future[Outcome]]) -> bool:
+    """Wait for the clients of one fault and show what they did; whether all was as expected."""
+    try:
+        outcomes = [run.result() for run in runs]
+    except DemoError as error:
+        report.say(str(error))
+        return False
+    report.show(outcomes)
+    return not any(outcome.failures for outcome in outcomes)
 
 
 def _inside_an_environment() -> None:

@@ -11,8 +11,9 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -21,6 +22,8 @@ from tests.e2e.environments import CHECKOUT, python_of
 
 SERVER_ENVIRONMENT = "mcp2"
 STARTING_SECONDS = 30.0
+WORKERS = 5
+Case = tuple[Scenario, str]
 Scrape = Sequence[tuple[str, Mapping[str, str], float]]
 
 
@@ -38,6 +41,9 @@ class Finding:
     @property
     def holds(self) -> bool:
         return self.row.holds(self.highest)
+
+    def __str__(self) -> str:
+        return f"{self.row} {self.row.comparison} {self.row.value:g}, but was {self.highest:g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +144,22 @@ def run(scenario: Scenario, client: str, children: Children, features: Collectio
         seconds=time.monotonic() - began,
         noise=noise,
     )
+
+
+@contextmanager
+def at_work(
+    cases: Iterable[Case], features: Collection[str] = FEATURES, workers: int = WORKERS
+) -> Iterator[dict[tuple[str, str], Future[Outcome]]]:
+    """Runs by fault and client, several at a time: they mostly wait. What still runs at the end is ended."""
+    with closing(Children()) as children, ThreadPoolExecutor(workers) as pool:
+        try:
+            yield {
+                (scenario.fault, client): pool.submit(run, scenario, client, children, features)
+                for scenario, client in cases
+            }
+        finally:
+            children.close()
+            pool.shutdown(cancel_futures=True)
 
 
 def highest(row: Row, scrapes: Sequence[Scrape]) -> float:

@@ -17,7 +17,7 @@ import anyio
 import uvicorn
 from anyio import to_thread
 from mcp.server.mcpserver import Context, MCPServer
-from mcp.server.streamable_http import EventMessage, EventStore
+from mcp.server.streamable_http import EventCallback, EventMessage, EventStore
 from mcp_types import ElicitRequest, ElicitRequestFormParams, InputRequiredResult, JSONRPCMessage
 from pydantic import BaseModel
 from tests.e2e.demo.faults import FAULTS, FaultyApp
@@ -36,8 +36,7 @@ class MemoryStore(EventStore):
         self._events.append((stream_id, message))
         return f"e{len(self._events)}"
 
-    async def replay_events_after(self, last_event_id: str, send_callback: object) -> str | None:
-        assert callable(send_callback)
+    async def replay_events_after(self, last_event_id: str, send_callback: EventCallback) -> str | None:
         seen = int(last_event_id.removeprefix("e"))
         stream_id = self._events[seen - 1][0]
         for number, (stream, message) in enumerate(self._events[seen:], start=seen + 1):
