@@ -17,18 +17,17 @@ class Report:
     """Writes tables to a terminal, and the same as plain text to anything else."""
 
     def __init__(self) -> None:
-        self._console = Console(highlight=False)
+        self._console = Console(highlight=False, markup=False)
         if not self._console.is_terminal:
-            self._console = Console(highlight=False, width=PLAIN_WIDTH, color_system=None)
+            self._console = Console(highlight=False, markup=False, width=PLAIN_WIDTH, color_system=None)
 
     def show(self, outcomes: Sequence[Outcome]) -> None:
         """One fault: what each client did, and the series that name it."""
         scenario = outcomes[0].scenario
         frame = box.SIMPLE_HEAD if self._console.is_terminal else None
-        table = Table(
-            box=frame, title_justify="left", title=f"{scenario.fault}: {scenario.story}", pad_edge=False
-        )
-        table.add_column("series")
+        self._console.print(f"{scenario.fault}: {scenario.story}", style="bold")
+        table = Table(box=frame, pad_edge=False)
+        table.add_column("series", overflow="fold")
         table.add_column("expected", justify="right")
         for outcome in outcomes:
             table.add_column(str(outcome.diary["client"]), justify="right")
@@ -38,8 +37,10 @@ class Report:
         self._console.print(table)
         for outcome in outcomes:
             self._console.print(_deeds(outcome), style="dim")
+            if not outcome.scrapes:
+                self._console.print(f"{outcome.client} could not be scraped:\n{outcome.noise}")
         silent = [found.row.name for found in outcomes[0].absent]
-        self._console.print(f"zero throughout, unless shown above: {', '.join(silent)}", style="dim")
+        self._console.print(f"zero throughout, or shown above: {', '.join(silent)}", style="dim")
         self._console.print()
 
     def say(self, text: str) -> None:
