@@ -1,13 +1,15 @@
 """What can be seen: the facts that reach the ledger, each a value without behaviour.
 
 An exchange is one HTTP request and its response. Its facts come in this order:
-`Sent`, then `Unanswered` or `Answered`, then any number of `Received`, then one `Ended`.
+`Sent`, then `Unanswered` or `Answered`, then any number of `Received` and `Skimmed`, then one `Ended`.
 Times are no part of a fact: they are given to the ledger beside it.
 """
 
 from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, NamedTuple
+
+from ._names import EventType
 
 JsonId = int | str
 """A JSON-RPC request id. Ids are scoped by direction (MCP, basic protocol, Messages)."""
@@ -166,6 +168,19 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Skimmed:
+    """Events of one type that decide nothing by themselves, counted in bulk."""
+
+    exchange: int
+    event_type: EventType
+    count: int
+    event_ids: tuple[str, ...] = ()
+    """Their own id fields, in order; fewer than `count` when some had none."""
+    cursor: str = ""
+    """The last event id after them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
     """The response's body ended, or the client stopped reading it."""
 
@@ -175,7 +190,6 @@ class Ended:
     body: Body = NO_BODY
     last_byte_at: float | None = None
     """When the last chunk came, in seconds on the ledger's clock; None without any."""
-    comments: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,4 +199,4 @@ class PoolClosed:
     pool: int
 
 
-Event = Sent | Unanswered | Answered | Received | Ended | PoolClosed
+Event = Sent | Unanswered | Answered | Received | Skimmed | Ended | PoolClosed

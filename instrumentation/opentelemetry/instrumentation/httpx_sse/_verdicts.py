@@ -10,6 +10,7 @@ from ._names import (
     AnswerOutcome,
     AnswerTiming,
     Disposition,
+    EventType,
     FailurePoint,
     FailureReason,
     LossReason,
@@ -318,6 +319,7 @@ class Snapshot:
     oldest_request_age: dict[Origin, float]
     unconfirmed_sessions: dict[Origin, int]
     reprompt_streak: dict[tuple[Origin, RepromptTrigger], int]
+    events: dict[tuple[Origin, StreamKind, EventType], int]
     evictions: dict[str, int]
     settled: tuple[Verdict, ...]
     """What the passing of time alone decided since the last snapshot."""

@@ -1,0 +1,351 @@
+"""The ledger: from facts to verdicts, without clock, I/O, OpenTelemetry or httpx.
+
+Laws
+====
+An event id is a cursor, not a promise. Replay restores the transcript, not the conversation. A 200 on a resume
+proves neither progress nor a live session. Judge a reconnect by what is new, never by its status. Watching is
+total: an impossible sequence is a finding, never an exception.
+
+Theory of operation
+===================
+An *exchange* (one request and its response) is a `Flight` while it lasts. A flight may belong to a *logical
+stream*, the chain of event streams that reconnects join; each flight on it is one `Attempt`. Whatever must
+outlive a flight stands in a table of `_state`, bounded by size.
+
+Each fact is handled by the aspects that it concerns, in this order:
+
+- `_sessions`: does the session live;
+- `_dialogue`: who asked what, what was answered, and with `_rounds` what is asked again;
+- `_streams`: what kind of stream, why a reconnect, what it brought.
+
+`_departures` tells what is now, and what the passing of time alone has decided. It is asked at every collection
+of metrics: the collector is the clock.
+
+Early closes are ambiguous before 2026-07-28: "Disconnection SHOULD NOT be interpreted as the client cancelling
+its request". So a stream that its consumer closed before the answer is neither complete nor lost; only a
+reconnect, a cancellation, or long silence tells what it was.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from .._dialect import Dialect, dialect_of
+from .._events import (
+    NO_BODY,
+    Answered,
+    Body,
+    Ended,
+    Event,
+    Message,
+    MessageKind,
+    PoolClosed,
+    Received,
+    Sent,
+    Skimmed,
+    Unanswered,
+)
+from .._failure import Failure, Ruling, classify
+from .._verdicts import Classified, Snapshot, Verdict
+from . import _departures, _dialogue, _sessions, _streams
+from ._records import Dialogue, Flight, Logical
+from ._state import State
+from ._tables import Thresholds
+
+__all__ = ["Ledger", "Thresholds"]
+
+Verdicts = Iterator[Verdict]
+
+_OK: Final = range(200, 300)
+_REDIRECT: Final = range(300, 400)
+
+
+class Ledger:
+    """Everything known about sessions, streams, requests and prompts of this process."""
+
+    def __init__(self, thresholds: Thresholds | None = None) -> None:
+        self._state = State(thresholds or Thresholds())
+
+    def observe(self, event: Event, *, at: float) -> tuple[Verdict, ...]:
+        """What `event`, seen at `at` (seconds on any steady clock), lets one conclude."""
+        match event:
+            case Received():
+                return tuple(self._received(event, at))
+            case Skimmed():
+                return tuple(self._skimmed(event, at))
+            case Sent():
+                return tuple(self._sent(event, at))
+            case Answered():
+                return tuple(self._answered(event, at))
+            case Ended():
+                return tuple(self._ended(event, at))
+            case Unanswered():
+                return tuple(self._unanswered(event, at))
+            case PoolClosed():
+                return tuple(_sessions.pool_closed(self._state, event.pool, at))
+
+    def snapshot(self, *, at: float) -> Snapshot:
+        """What is at `at`, and what time alone has decided since the last snapshot."""
+        return _departures.snapshot(self._state, at=at)
+
+    def knows(self, event: Sent) -> bool:
+        """Whether a request that is not MCP-shaped resumes or serves a stream that is known here."""
+        if event.target in self._state.endpoints:
+            return True
+        if not event.cursor or event.http_method != "GET":
+            return False
+        place = self._state.places.peek((event.origin, event.pool))
+        return place is not None and any(event.cursor in s.ids for s in place.newest_first())
+
+    # -------------------------------------------------------------- a request leaves
+
+    def _sent(self, event: Sent, at: float) -> Verdicts:
+        flight = self._flight(event, at)
+        self._state.flights.put(event.exchange, flight)
+        flight.place.used_at = at if event.http_method != "DELETE" else flight.place.used_at
+        yield from _dialogue.sent(self._state, flight)
+        yield from _sessions.sent(flight, at)
+        if flight.stream is not None:
+            # A redirected attempt, or a POST to the endpoint of a two-endpoint stream.
+            return
+        if event.http_method == "GET" and (event.mcp or self.knows(event)):
+            yield from self._stream_requested(flight, at)
+        elif any(request.method == "subscriptions/listen" for request in flight.requests):
+            yield from self._listen_requested(flight, at)
+
+    def _flight(self, event: Sent, at: float) -> Flight:
+        state = self._state
+        redirected = state.redirects.pop((event.pool, event.target))
+        legacy = state.endpoints.get(event.target) if event.http_method == "POST" else None
+        session = None
+        if event.session and dialect_of(event.version).has_sessions:
+            session = state.session(event.origin, event.session, event.pool, at)
+        dialect = self._dialect(event, session.version if session else "")
+        if not dialect.has_sessions:
+            session = None
+        place = session.place if session else state.place(event.origin, event.pool)
+        dialogue = session.dialogue if session else Dialogue(state.number())
+        flight = Flight(event, at, place, dialogue, dialect, session)
+        if legacy is not None:
+            flight.place, flight.dialogue, flight.dialect = legacy.place, legacy.dialogue, legacy.dialect
+        elif redirected is not None:
+            self._follow(flight, redirected)
+        return flight
+
+    @staticmethod
+    def _dialect(event: Sent, agreed: str) -> Dialect:
+        """From the header, else from the session's `initialize` (design, Terms: dialect)."""
+        return dialect_of(event.version or agreed)
+
+    def _follow(self, flight: Flight, before: Flight) -> None:
+        """A redirect is followed: the same request at another place."""
+        flight.dialogue, flight.place = before.dialogue, before.place
+        flight.session, flight.dialect = before.session, before.dialect
+        flight.at = before.at
+        if not flight.sent.messages:
+            flight.requests, flight.replies = before.requests, before.replies
+        if before.stream is not None:
+            tuple(_streams.begin(self._state, flight, before.stream, flight.at))
+
+    def _stream_requested(self, flight: Flight, at: float) -> Verdicts:
+        """A GET that asks for a stream."""
+        if flight.sent.cursor:
+            known = _streams.by_cursor(flight)
+        else:
+            known = _streams.standalone(flight)
+        foreign = known is None and bool(flight.sent.cursor)
+        stream = known or self._state.stream(flight, "standalone", at)
+        flight.dialogue = stream.dialogue
+        yield from _streams.begin(self._state, flight, stream, at, foreign=foreign)
+
+    def _listen_requested(self, flight: Flight, at: float) -> Verdicts:
+        """MCP 2026-07-28: a `subscriptions/listen` opens a stream of its own, again and again."""
+        subject = flight.requests[0].message.subject
+        stream = _streams.listening(flight, subject) or self._state.stream(
+            flight, "listen", at, subject=subject
+        )
+        stream.requests.clear()
+        stream.dialogue = flight.dialogue
+        self._carry(flight, stream)
+        yield from _streams.begin(self._state, flight, stream, at)
+
+    @staticmethod
+    def _carry(flight: Flight, stream: Logical) -> None:
+        """The requests of a POST are answered on its stream."""
+        for request in flight.requests:
+            request.stream = stream
+            if request.answered_by is None:
+                stream.requests[request.id] = request
+        stream.had_request = stream.had_request or bool(flight.requests)
+
+    # -------------------------------------------------------------- the head of the response
+
+    def _answered(self, event: Answered, at: float) -> Verdicts:
+        flight = self._state.flights.get(event.exchange)
+        if flight is None:
+            return
+        flight.answered = event
+        if event.session and event.session != flight.sent.session and event.status in _OK:
+            _sessions.assigned(self._state, flight, event.session, at)
+        if event.status in _REDIRECT and event.location:
+            self._state.redirects.put((flight.sent.pool, event.location), flight)
+        if event.is_stream:
+            yield from self._stream_opened(flight, event, at)
+
+    def _stream_opened(self, flight: Flight, event: Answered, at: float) -> Verdicts:
+        if flight.stream is None:
+            yield from self._stream_appeared(flight, at)
+        yield from _streams.opened(self._state, flight, event, at)
+        _sessions.replayed(flight, at)
+        if flight.sent.http_method != "GET":
+            yield from _sessions.settled(
+                flight, status=event.status, ruling=None, is_jsonrpc=False, at=at
+            )
+
+    def _stream_appeared(self, flight: Flight, at: float) -> Verdicts:
+        """Only the answer showed that the request opens a stream."""
+        sent = flight.sent
+        if sent.http_method == "POST":
+            kind = "response" if sent.mcp and flight.requests else "other"
+            stream = self._state.stream(flight, kind, at)  # type: ignore[arg-type]
+            self._carry(flight, stream)
+            yield from _streams.begin(self._state, flight, stream, at)
+            return
+        known = None if sent.cursor else _streams.plain(flight)
+        stream = known or self._state.stream(flight, "other", at)
+        flight.dialogue = stream.dialogue
+        yield from _streams.begin(
+            self._state, flight, stream, at, foreign=known is None and bool(sent.cursor)
+        )
+
+    # -------------------------------------------------------------- events
+
+    def _received(self, event: Received, at: float) -> Verdicts:
+        flight = self._state.flights.get(event.exchange)
+        if flight is None:
+            return
+        yield from _streams.received(self._state, flight, event, at)
+        if event.messages:
+            _sessions.delivered(flight, len(event.messages))
+            yield from self._delivered(flight, event.messages, at)
+
+    def _skimmed(self, event: Skimmed, at: float) -> Verdicts:
+        flight = self._state.flights.get(event.exchange)
+        if flight is None:
+            return
+        yield from _streams.skimmed(self._state, flight, event, at)
+        if event.event_type == "notification":
+            _sessions.delivered(flight, event.count)
+
+    def _delivered(self, flight: Flight, messages: tuple[Message, ...], at: float) -> Verdicts:
+        for message in messages:
+            yield from _dialogue.delivered(self._state, flight, message, at)
+            self._agreed(flight, message)
+            if self._is_stray(flight, message):
+                yield from self._stray(flight, message, at)
+
+    @staticmethod
+    def _agreed(flight: Flight, message: Message) -> None:
+        """The result of `initialize` names the revision of its session."""
+        if flight.assigned is not None and message.protocol_version:
+            flight.assigned.version = message.protocol_version
+
+    def _is_stray(self, flight: Flight, message: Message) -> bool:
+        """A JSON-RPC error that belongs to no request that is known here (design 3.5)."""
+        if message.kind is not MessageKind.RESPONSE or not message.is_error:
+            return False
+        key = (flight.dialogue.number, message.id) if message.id is not None else None
+        return key is None or key not in self._state.requests
+
+    def _stray(self, flight: Flight, message: Message, at: float) -> Verdicts:
+        """An event stream that brings nothing but the news that its session is gone."""
+        body = Body(message.error_text, (message,))
+        ruling = classify(
+            Failure(
+                _streams.point_of(flight),
+                has_session=flight.session is not None,
+                status=200,
+                body=body,
+                stray_error=True,
+            )
+        )
+        if ruling is not None and flight.session is not None and flight.session.state == "alive":
+            yield self._classified(flight, ruling)
+            yield from _sessions.settled(flight, status=200, ruling=ruling, is_jsonrpc=True, at=at)
+
+    # -------------------------------------------------------------- the end
+
+    def _unanswered(self, event: Unanswered, at: float) -> Verdicts:
+        flight = self._state.flights.pop(event.exchange)
+        if flight is None:
+            return
+        ruling = None
+        if event.error != "cancelled":
+            ruling = self._rule(flight, NO_BODY, error=event)
+            if ruling is not None and (flight.sent.mcp or flight.stream is not None):
+                yield self._classified(flight, ruling)
+            yield from _dialogue.answers_settled(flight, ruling)
+        yield from _streams.failed(self._state, flight, event.error, at)
+        if event.error != "cancelled":
+            yield from _sessions.settled(flight, status=None, ruling=ruling, is_jsonrpc=False, at=at)
+        _sessions.landed(flight, at)
+
+    def _ended(self, event: Ended, at: float) -> Verdicts:
+        flight = self._state.flights.pop(event.exchange)
+        if flight is None or flight.answered is None:
+            return
+        if flight.answered.is_stream:
+            yield from _streams.ended(self._state, flight, event, at)
+            yield from _dialogue.answers_settled(flight, None)
+        elif flight.sent.mcp or flight.stream is not None:
+            yield from self._body_ended(flight, event, flight.answered.status, at)
+        _sessions.landed(flight, at)
+
+    def _body_ended(self, flight: Flight, event: Ended, status: int, at: float) -> Verdicts:
+        """A response that is no event stream was read, as far as the client read it."""
+        point = _streams.point_of(flight)
+        ruling = self._rule(flight, event.body, error=None)
+        yield from self._delivered(flight, self._countable(flight, event.body, status), at)
+        if ruling is not None:
+            yield self._classified(flight, ruling, point)
+        if status not in _REDIRECT:
+            yield from _dialogue.answers_settled(flight, ruling)
+        yield from _streams.refused(self._state, flight, ruling, at)
+        yield from _sessions.settled(
+            flight, status=status, ruling=ruling, is_jsonrpc=event.body.is_jsonrpc, at=at
+        )
+
+    @staticmethod
+    def _countable(flight: Flight, body: Body, status: int) -> tuple[Message, ...]:
+        """Messages of a body; an error without an id in a refusal answers no request, so it is no response."""
+        if status in _OK and not flight.is_answer:
+            return body.messages
+        return tuple(message for message in body.messages if message.id is not None)
+
+    def _rule(self, flight: Flight, body: Body, *, error: Unanswered | None) -> Ruling | None:
+        status = flight.answered.status if flight.answered else None
+        errors = [m for m in body.messages if m.is_error]
+        is_get = flight.sent.http_method == "GET"
+        is_ok = status is not None and status in _OK
+        return classify(
+            Failure(
+                _streams.point_of(flight),
+                is_get=is_get,
+                has_session=flight.session is not None,
+                status=status,
+                error=error.error if error else None,
+                body=body,
+                stray_error=is_ok and any(self._is_stray(flight, m) for m in errors),
+                answer_error=flight.is_answer and bool(errors),
+                media_refused=is_get and is_ok and flight.stream is not None,
+            )
+        )
+
+    @staticmethod
+    def _classified(flight: Flight, ruling: Ruling, point: str | None = None) -> Classified:
+        return Classified(
+            server=flight.place.origin,
+            exchange=flight.exchange,
+            point=point or _streams.point_of(flight),  # type: ignore[arg-type]
+            disposition=ruling.disposition,
+            reason=ruling.reason,
+        )

@@ -1,0 +1,177 @@
+"""All tables of the ledger, and how their entries are found, made and let go."""
+
+from itertools import count
+from typing import Final
+
+from .._dialect import Dialect
+from .._events import Digest, JsonId, Origin
+from .._names import StreamKind
+from ._records import (
+    Dialogue,
+    Flight,
+    Logical,
+    Operation,
+    Place,
+    Prompt,
+    Request,
+    Session,
+    Tally,
+)
+from ._tables import LIMITS, PLACE_STREAMS, SPENT_STREAM_IDS, STREAM_IDS, Table, Thresholds
+
+_REDIRECTS: Final = 256
+_ENDPOINTS: Final = 1024
+
+
+class State:
+    """The ledger's memory. Every table is bounded by size."""
+
+    def __init__(self, thresholds: Thresholds) -> None:
+        self.thresholds = thresholds
+        self.sessions: Table[tuple[Origin, str], Session] = Table("sessions")
+        self.places: Table[tuple[Origin, str | int], Place] = Table("places")
+        self.streams: Table[int, Logical] = Table("streams")
+        self.requests: Table[tuple[int, JsonId], Request] = Table("requests")
+        self.prompts: Table[tuple[int, JsonId], Prompt] = Table("prompts")
+        self.operations: Table[tuple[object, ...], Operation] = Table("operations")
+        self.flights: Table[int, Flight] = Table("exchanges")
+        self.redirects: Table[tuple[int, Digest], Flight] = Table("exchanges", _REDIRECTS)
+        self.endpoints: Table[Digest, Logical] = Table("streams", _ENDPOINTS)
+        self.tallies: dict[tuple[Origin, StreamKind], Tally] = {}
+        self.ids_held = 0
+        self.ids_evicted = 0
+        self._numbers = count(1)
+
+    def number(self) -> int:
+        return next(self._numbers)
+
+    # -------------------------------------------------------------- places and sessions
+
+    def place(self, origin: Origin, pool: int) -> Place:
+        """Where streams without a session are looked up."""
+        key: tuple[Origin, str | int] = (origin, pool)
+        place = self.places.get(key)
+        if place is None:
+            place = Place(key, origin)
+            self._let_go(self.places.put(key, place))
+        return place
+
+    def session(self, origin: Origin, session_id: str, pool: int, at: float) -> Session:
+        """The session, made on its first sight."""
+        session = self.sessions.get((origin, session_id))
+        if session is None:
+            place = Place((origin, session_id), origin)
+            session = Session(origin, session_id, place, Dialogue(self.number()), at, at)
+            place.session = session
+            gone = self.sessions.put((origin, session_id), session)
+            self._let_go(gone.place if gone else None)
+        session.pools.add(pool)
+        session.used_at = at
+        return session
+
+    def _let_go(self, place: Place | None) -> None:
+        for number in list(place.streams) if place else ():
+            self.drop(number)
+
+    # -------------------------------------------------------------- logical streams
+
+    def stream(
+        self,
+        flight: Flight,
+        kind: StreamKind,
+        at: float,
+        *,
+        dialect: Dialect | None = None,
+        subject: Digest = b"",
+    ) -> Logical:
+        """A new logical stream, begun by `flight`."""
+        place = flight.place
+        stream = Logical(
+            number=self.number(),
+            place=place,
+            dialogue=flight.dialogue,
+            kind=kind,
+            dialect=dialect or flight.dialect,
+            target=flight.sent.target,
+            touched_at=at,
+            subject=subject,
+        )
+        if len(place.streams) >= PLACE_STREAMS:
+            self.streams.evicted += 1
+            self.drop(next(iter(place.streams)))
+        place.streams[stream.number] = stream
+        gone = self.streams.put(stream.number, stream)
+        if gone is not None:
+            self._forget(gone)
+        return stream
+
+    def drop(self, number: int) -> None:
+        """Let a logical stream go."""
+        stream = self.streams.pop(number)
+        if stream is not None:
+            self._forget(stream)
+
+    def _forget(self, stream: Logical) -> None:
+        stream.place.streams.pop(stream.number, None)
+        self.ids_held -= len(stream.ids)
+        stream.ids = {}
+        if stream.endpoint:
+            self.endpoints.pop(stream.endpoint)
+
+    # -------------------------------------------------------------- event ids
+
+    def learn(self, stream: Logical, event_id: str) -> bool:
+        """Remember an event id of a stream; whether it was new there."""
+        if not event_id or event_id in stream.ids:
+            return False
+        stream.ids[event_id] = None
+        stream.has_cursor = True
+        self.ids_held += 1
+        if len(stream.ids) > STREAM_IDS:
+            self._shorten(stream, STREAM_IDS // 2)
+        if self.ids_held > LIMITS["event_ids"]:
+            self._relieve(stream)
+        return True
+
+    def spend(self, stream: Logical) -> None:
+        """Its answer has come: few of its event ids matter any more."""
+        if len(stream.ids) > SPENT_STREAM_IDS:
+            evicted = self.ids_evicted
+            self._shorten(stream, SPENT_STREAM_IDS)
+            self.ids_evicted = evicted
+
+    def _shorten(self, stream: Logical, keep: int) -> None:
+        """Keep the newest event ids; half at a time, so that the price of an id stays flat."""
+        ids = list(stream.ids)[-keep:]
+        self.ids_evicted += len(stream.ids) - len(ids)
+        self.ids_held -= len(stream.ids) - len(ids)
+        stream.ids = dict.fromkeys(ids)
+
+    def _relieve(self, busy: Logical) -> None:
+        """Too many event ids in all: the streams that were used least recently keep only their newest."""
+        for stream in self.streams:
+            if self.ids_held <= LIMITS["event_ids"] // 2:
+                break
+            if stream is not busy and len(stream.ids) > SPENT_STREAM_IDS:
+                self._shorten(stream, SPENT_STREAM_IDS)
+
+    # -------------------------------------------------------------- counts
+
+    def tally(self, stream: Logical) -> Tally:
+        """Where the events of this stream's server and kind are counted."""
+        key = (stream.origin, stream.kind)
+        tally = self.tallies.get(key)
+        if tally is None:
+            tally = self.tallies[key] = {}
+        return tally
+
+    def evictions(self) -> dict[str, int]:
+        """Totals by table."""
+        counts: dict[str, int] = {"event_ids": self.ids_evicted}
+        tables: tuple[Table[object, object], ...] = (
+            self.sessions, self.places, self.streams, self.requests, self.prompts,
+            self.operations, self.flights, self.redirects, self.endpoints,
+        )  # type: ignore[assignment]  # fmt: skip
+        for table in tables:
+            counts[table.name] = counts.get(table.name, 0) + table.evicted
+        return counts
