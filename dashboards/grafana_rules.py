@@ -1,0 +1,114 @@
+"""The same alerts as Grafana-managed rules, in the form that Grafana reads from its provisioning folder.
+
+What is different there: recordings are written out, the value has another name in templates, a comparison
+that finds nothing must be told to mean health, and each rule needs an identifier of its own. Contact points
+and policies are not shipped: a provisioned policy tree would replace the user's.
+"""
+
+import re
+from typing import Final
+
+from .alerts import VALUE, Alert, absent_alerts, alerts
+from .recordings import Recordings
+from .text import GENERATED, Data, yaml
+from .thresholds import Settings, duration
+
+FILE: Final = "grafana/provisioning/alerting/sse-client.yaml"
+DATASOURCE_UID: Final = "prometheus"
+"""The data source of the provisioning example."""
+
+FOLDER: Final = "SSE client"
+TICK: Final = 10.0
+"""Grafana evaluates in steps of ten seconds; the interval of a group is a multiple."""
+
+UID_LENGTH: Final = 40
+QUERY: Final = "A"
+CONDITION: Final = "B"
+_PAST: Final = 600
+_HEAD: Final = (
+    GENERATED
+    + "# Needs Grafana 12.2 for keepFiringFor; older ones leave that out. The data source must have the\n"
+    f'# uid "{DATASOURCE_UID}".\n'
+)
+
+
+def files(settings: Settings) -> dict[str, str]:
+    """The file of this part by its path under `dashboards/`."""
+    return {FILE: provisioning(settings)}
+
+
+def provisioning(settings: Settings) -> str:
+    """One group; the alert on missing telemetry comes paused, since not every job has clients all the time."""
+    book = Recordings(settings, inline=True)
+    rows = [
+        *(_rule(alert, paused=False) for alert in alerts(settings, book)),
+        *(_rule(alert, paused=True) for alert in absent_alerts(settings)),
+    ]
+    group: dict[str, Data] = {
+        "orgId": 1,
+        "name": "sse-client",
+        "folder": FOLDER,
+        "interval": duration(max(TICK, round(settings.interval / TICK) * TICK)),
+        "rules": rows,
+    }
+    return yaml({"apiVersion": 1, "groups": [group]}, head=_HEAD)
+
+
+def uid(alert: Alert) -> str:
+    """Stable over releases and settings, and unique."""
+    return re.sub(r"[^a-z0-9]+", "-", f"{alert.name} {alert.variant}".strip().lower())[:UID_LENGTH]
+
+
+def _rule(alert: Alert, *, paused: bool) -> Data:
+    rule: dict[str, Data] = {
+        "uid": uid(alert),
+        "title": f"{alert.name} ({alert.variant})" if alert.variant else alert.name,
+        "condition": CONDITION,
+        "data": [_query(alert), _condition()],
+        "noDataState": "OK",
+        "execErrState": "Error",
+        "for": duration(alert.hold),
+    }
+    if alert.keep:
+        rule["keepFiringFor"] = duration(alert.keep)
+    return {
+        **rule,
+        "annotations": {key: _template(text) for key, text in alert.annotations.items()},
+        "labels": {"severity": alert.severity},
+        "isPaused": paused,
+    }
+
+
+def _template(text: str) -> str:
+    return text.replace(f" {VALUE} }}}}", f" .Values.{QUERY}.Value }}}}")
+
+
+def _query(alert: Alert) -> Data:
+    return {
+        "refId": QUERY,
+        "relativeTimeRange": {"from": _PAST, "to": 0},
+        "datasourceUid": DATASOURCE_UID,
+        "model": {
+            "refId": QUERY,
+            "expr": alert.expr,
+            "instant": True,
+            "range": False,
+            "intervalMs": 1000,
+            "maxDataPoints": 43200,
+        },
+    }
+
+
+def _condition() -> Data:
+    """What the expression leaves over is above its own threshold already; here it only has to be there."""
+    return {
+        "refId": CONDITION,
+        "relativeTimeRange": {"from": _PAST, "to": 0},
+        "datasourceUid": "__expr__",
+        "model": {
+            "refId": CONDITION,
+            "type": "threshold",
+            "expression": QUERY,
+            "conditions": [{"evaluator": {"type": "gt", "params": [0]}}],
+        },
+    }

@@ -1,0 +1,138 @@
+"""The Prometheus side: rules files, an example configuration that loads them, and Alertmanager's routing."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from .alerts import Alert, absent_alerts, alerts
+from .recordings import PROCESS, SERVER, Recordings
+from .text import GENERATED, Data, yaml
+from .thresholds import Settings, duration
+
+RULES_FILE: Final = "prometheus/sse-client.rules.yml"
+ABSENT_FILE: Final = "prometheus/sse-client-absent.rules.yml"
+PROMETHEUS_FILE: Final = "prometheus/prometheus.yml"
+ALERTMANAGER_FILE: Final = "alertmanager/alertmanager.yml"
+
+TARGET_DOWN: Final = 'alertname=~"TargetDown|InstanceDown|PrometheusTargetMissing"'
+"""What the alert on a target that cannot be scraped is called in the usual rule sets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inhibition:
+    """While the cause fires, the consequence is not sent, as long as they agree in the labels `equal`."""
+
+    cause: str
+    consequence: str
+    equal: tuple[str, ...]
+
+
+def inhibitions(settings: Settings) -> tuple[Inhibition, ...]:
+    """What is told once: a loop is also a storm, a dead session also refuses answers."""
+    loop = 'alertname=~"SSEStreamStuck|SSEEmptyReplayLoop"'
+    dead = 'alertname="SSESessionDeadAfterReplay"'
+    prompted = f'alertname="SSERepromptLoop", severity="{settings.severity("SSERepromptLoop")}"'
+    return (
+        Inhibition(loop, 'alertname=~"SSEReconnectStorm|SSERequestNotRecovering"', SERVER),
+        Inhibition('alertname="SSEStreamStuck"', 'alertname="SSERetryAfterTerminal"', PROCESS),
+        Inhibition(dead, 'alertname=~"SSEAnswersRejected|SSERequestsLost"', SERVER),
+        Inhibition(prompted, 'alertname="SSEAnswersRejected"', SERVER),
+        Inhibition(TARGET_DOWN, 'alertname="SSETelemetryAbsent"', ("job",)),
+    )
+
+
+def files(settings: Settings) -> dict[str, str]:
+    """Every file of this part by its path under `dashboards/`."""
+    return {
+        RULES_FILE: rules(settings),
+        ABSENT_FILE: absent_rules(settings),
+        PROMETHEUS_FILE: prometheus(settings),
+        ALERTMANAGER_FILE: alertmanager(settings),
+    }
+
+
+def rules(settings: Settings) -> str:
+    """Recordings and alerts in one group: an alert sees what was recorded a moment before."""
+    book = Recordings(settings)
+    recorded: list[Data] = [{"record": row.name, "expr": row.expr} for row in book.rows.values()]
+    return _groups(settings, "sse-client", [*recorded, *_alerting(alerts(settings, book))])
+
+
+def absent_rules(settings: Settings) -> str:
+    """The alert on missing telemetry: a file of its own, since not every job has clients all the time."""
+    return _groups(settings, "sse-client-absent", _alerting(absent_alerts(settings)))
+
+
+def _groups(settings: Settings, name: str, rows: list[Data]) -> str:
+    group: dict[str, Data] = {"name": name, "interval": duration(settings.interval), "rules": rows}
+    return yaml({"groups": [group]})
+
+
+def _alerting(some: Iterable[Alert]) -> list[Data]:
+    return [_alerting_rule(alert) for alert in some]
+
+
+def _alerting_rule(alert: Alert) -> Data:
+    rule: dict[str, Data] = {"alert": alert.name, "expr": alert.expr}
+    if alert.hold:
+        rule["for"] = duration(alert.hold)
+    if alert.keep:
+        rule["keep_firing_for"] = duration(alert.keep)
+    return {**rule, "labels": {"severity": alert.severity}, "annotations": alert.annotations}
+
+
+def prometheus(settings: Settings) -> str:
+    """An example to start from: one scraped job, the rules, one Alertmanager."""
+    job = settings.absent_jobs[0] if settings.absent_jobs else "sse-client"
+    head = GENERATED + (
+        "# An example to start from. The second rules file tells when a job reports nothing at all: load it\n"
+        "# when its clients run all the time.\n"
+    )
+    rule_files = f"rule_files:\n  - {_base(RULES_FILE)}\n  # - {_base(ABSENT_FILE)}\n"
+    body: Data = {
+        "alerting": {"alertmanagers": [{"static_configs": [{"targets": ["localhost:9093"]}]}]},
+        "scrape_configs": [
+            {"job_name": job, "static_configs": [{"targets": ["localhost:9464"]}]},
+        ],
+    }
+    interval = duration(15)
+    glob: Data = {"global": {"scrape_interval": interval, "evaluation_interval": interval}}
+    return yaml(glob, head=head) + rule_files + yaml(body, head="")
+
+
+def _base(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def alertmanager(settings: Settings) -> str:
+    """Routing by severity, one message a server and fault, and the consequences held back behind their cause."""
+    return yaml(
+        {
+            "route": {
+                "receiver": "tickets",
+                "group_by": ["alertname", "job", "server_address", "server_port"],
+                "group_wait": "30s",
+                "group_interval": "5m",
+                "repeat_interval": "12h",
+                "routes": [
+                    {
+                        "matchers": [f'severity="{settings.severity_page}"', 'alertname=~"SSE.+"'],
+                        "receiver": "pager",
+                        "repeat_interval": "2h",
+                    },
+                ],
+            },
+            "inhibit_rules": [
+                {
+                    "source_matchers": row.cause.split(", "),
+                    "target_matchers": row.consequence.split(", "),
+                    "equal": list(row.equal),
+                }
+                for row in inhibitions(settings)
+            ],
+            "receivers": [
+                {"name": "pager", "webhook_configs": [{"url": "http://localhost:9095/pager"}]},
+                {"name": "tickets", "webhook_configs": [{"url": "http://localhost:9095/tickets"}]},
+            ],
+        }
+    )
