@@ -190,6 +190,8 @@ class Ended:
     body: Body = NO_BODY
     last_byte_at: float | None = None
     """When the last chunk came, in seconds on the ledger's clock; None without any."""
+    opaque: bool = False
+    """The content coding proved unreadable on the way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

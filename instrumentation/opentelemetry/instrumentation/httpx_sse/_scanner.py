@@ -175,7 +175,7 @@ class Scanner:
                 blocks.append(Block(type_.decode(), data, b"", len(data), event_id, None, True))  # noqa: FBT003
         except ValueError:
             del blocks[crawled:]
-            stop, last_id = at, None
+            stop = at
         if last_id:
             self.last_event_id = last_id
         if stop < size:

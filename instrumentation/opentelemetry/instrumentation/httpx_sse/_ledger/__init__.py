@@ -49,9 +49,9 @@ from .._verdicts import Classified, Snapshot, Verdict
 from . import _departures, _dialogue, _sessions, _streams
 from ._records import Dialogue, Flight, Logical
 from ._state import State
-from ._tables import Thresholds
+from ._tables import Table, Thresholds
 
-__all__ = ["Ledger", "Thresholds"]
+__all__ = ["Ledger", "Table", "Thresholds"]
 
 Verdicts = Iterator[Verdict]
 
@@ -87,6 +87,11 @@ class Ledger:
         """What is at `at`, and what time alone has decided since the last snapshot."""
         return _departures.snapshot(self._state, at=at)
 
+    @property
+    def has_endpoints(self) -> bool:
+        """Whether two-endpoint streams (MCP 2024-11-05) are known, whose POSTs look like any other."""
+        return len(self._state.endpoints) > 0
+
     def knows(self, event: Sent) -> bool:
         """Whether a request that is not MCP-shaped resumes or serves a stream that is known here."""
         if event.target in self._state.endpoints:
@@ -101,7 +106,8 @@ class Ledger:
     def _sent(self, event: Sent, at: float) -> Verdicts:
         flight = self._flight(event, at)
         self._state.flights.put(event.exchange, flight)
-        flight.place.used_at = at if event.http_method != "DELETE" else flight.place.used_at
+        if event.http_method != "DELETE":
+            flight.place.used_at = at
         yield from _dialogue.sent(self._state, flight)
         yield from _sessions.sent(flight, at)
         if flight.stream is not None:
@@ -184,7 +190,8 @@ class Ledger:
         if flight is None:
             return
         flight.answered = event
-        if event.session and event.session != flight.sent.session and event.status in _OK:
+        is_given = event.session and event.session != flight.sent.session and event.status in _OK
+        if event.session and is_given and flight.dialect.has_sessions:
             _sessions.assigned(self._state, flight, event.session, at)
         if event.status in _REDIRECT and event.location:
             self._state.redirects.put((flight.sent.pool, event.location), flight)
@@ -227,6 +234,9 @@ class Ledger:
         if event.messages:
             _sessions.delivered(flight, len(event.messages))
             yield from self._delivered(flight, event.messages, at)
+            for message in event.messages:
+                if self._is_stray(flight, message):
+                    yield from self._stray(flight, message, at)
 
     def _skimmed(self, event: Skimmed, at: float) -> Verdicts:
         flight = self._state.flights.get(event.exchange)
@@ -240,8 +250,6 @@ class Ledger:
         for message in messages:
             yield from _dialogue.delivered(self._state, flight, message, at)
             self._agreed(flight, message)
-            if self._is_stray(flight, message):
-                yield from self._stray(flight, message, at)
 
     @staticmethod
     def _agreed(flight: Flight, message: Message) -> None:
@@ -284,6 +292,7 @@ class Ledger:
             if ruling is not None and (flight.sent.mcp or flight.stream is not None):
                 yield self._classified(flight, ruling)
             yield from _dialogue.answers_settled(flight, ruling)
+            yield from _dialogue.unanswered(flight, event.error, at)
         yield from _streams.failed(self._state, flight, event.error, at)
         if event.error != "cancelled":
             yield from _sessions.settled(flight, status=None, ruling=ruling, is_jsonrpc=False, at=at)
@@ -309,6 +318,8 @@ class Ledger:
             yield self._classified(flight, ruling, point)
         if status not in _REDIRECT:
             yield from _dialogue.answers_settled(flight, ruling)
+        if ruling is not None:
+            yield from _dialogue.unanswered(flight, str(status), at)
         yield from _streams.refused(self._state, flight, ruling, at)
         yield from _sessions.settled(
             flight, status=status, ruling=ruling, is_jsonrpc=event.body.is_jsonrpc, at=at
@@ -316,10 +327,11 @@ class Ledger:
 
     @staticmethod
     def _countable(flight: Flight, body: Body, status: int) -> tuple[Message, ...]:
-        """Messages of a body; an error without an id in a refusal answers no request, so it is no response."""
+        """Messages of a body; in a refusal, only what answers a request of the same exchange is a response."""
         if status in _OK and not flight.is_answer:
             return body.messages
-        return tuple(message for message in body.messages if message.id is not None)
+        asked = [request.id for request in flight.requests]
+        return tuple(message for message in body.messages if message.id in asked)
 
     def _rule(self, flight: Flight, body: Body, *, error: Unanswered | None) -> Ruling | None:
         status = flight.answered.status if flight.answered else None

@@ -127,19 +127,35 @@ def _responded(state: State, flight: Flight, message: Message, at: float) -> Ver
     if request is None or delivery != "first":
         return
     request.answered_by, request.is_over = flight.exchange, True
-    yield OperationEnded(
+    request.version = request.version or message.protocol_version
+    error = str(message.error_code) if message.is_error else None
+    yield _operation_ended(flight, request, error, message.error_code, at)
+    yield from ruled(state, flight, request, message, at)
+    if request.stream is not None:
+        _terminal(state, flight, request.stream, request.id)
+
+
+def unanswered(flight: Flight, error: str, at: float) -> Verdicts:
+    """The exchange failed; requests that have no response yet will have none."""
+    for request in flight.requests:
+        if request.answered_by is None and request.stream is None:
+            request.is_over = True
+            yield _operation_ended(flight, request, error, None, at)
+
+
+def _operation_ended(
+    flight: Flight, request: Request, error: str | None, code: int | None, at: float
+) -> OperationEnded:
+    return OperationEnded(
         server=flight.place.origin,
         exchange=flight.exchange,
         method=request.method,
         name=request.name,
         seconds=max(at - request.sent_at, 0.0),
-        version=request.version or message.protocol_version,
-        error_code=message.error_code,
-        error_type=str(message.error_code) if message.is_error else None,
+        version=request.version,
+        error_code=code,
+        error_type=error,
     )
-    yield from ruled(state, flight, request, message, at)
-    if request.stream is not None:
-        _terminal(state, flight, request.stream, request.id)
 
 
 def _terminal(state: State, flight: Flight, stream: Logical, identifier: JsonId) -> None:

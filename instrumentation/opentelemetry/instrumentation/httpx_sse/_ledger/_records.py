@@ -65,6 +65,8 @@ class Session:
     replayed: int = 0
     """Messages delivered on the session's streams since then."""
     requests_open: int = 0
+    is_over: bool = False
+    """Its duration has been told."""
 
 
 @dataclass(slots=True, eq=False)

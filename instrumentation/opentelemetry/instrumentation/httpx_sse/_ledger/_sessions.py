@@ -131,39 +131,42 @@ def _lost(
         yield DeadSessionEvents(
             server=session.origin, exchange=flight.exchange, count=session.replayed
         )
-    yield SessionEnded(
-        server=session.origin,
-        exchange=flight.exchange,
-        seconds=max(at - session.born_at, 0.0),
-        version=session.version,
-        error_type="session_lost",
-    )
+    yield from _over(session, at, exchange=flight.exchange, error_type="session_lost")
 
 
 def end(session: Session, at: float, *, exchange: int | None) -> Verdicts:
-    """The client is done with it: deleted, or its transport is gone."""
-    if session.state != "alive":
-        session.state = "ended"
-        return
+    """The client has deleted it."""
+    if session.state == "alive":
+        yield from _over(session, at, exchange=exchange, error_type=None)
     session.state, session.unconfirmed_since = "ended", None
     for stream in session.place.streams.values():
         stream.cancel()
-    yield SessionEnded(
-        server=session.origin,
-        exchange=exchange,
-        seconds=max(at - session.born_at, 0.0),
-        version=session.version,
-        error_type=None,
-    )
+
+
+def _over(session: Session, at: float, *, exchange: int | None, error_type: str | None) -> Verdicts:
+    """Its duration is told once."""
+    if not session.is_over:
+        session.is_over = True
+        yield SessionEnded(
+            server=session.origin,
+            exchange=exchange,
+            seconds=max(at - session.born_at, 0.0),
+            version=session.version,
+            error_type=error_type,
+        )
 
 
 def pool_closed(state: State, pool: int, at: float) -> Verdicts:
-    """A transport is gone, and with it every session that no other transport uses."""
+    """A transport is gone, and with it every session that no other transport uses.
+
+    What it leaves behind still shows, and is lost, like anything that nobody comes back for: a client that was
+    thrown away in the middle of a storm must not take the evidence along.
+    """
     for session in list(state.sessions):
         if pool in session.pools:
             session.pools.discard(pool)
-            if not session.pools:
-                yield from end(session, at, exchange=None)
+            if not session.pools and session.state == "alive":
+                yield from _over(session, at, exchange=None, error_type=None)
 
 
 def landed(flight: Flight, at: float) -> None:
@@ -180,6 +183,7 @@ def assigned(state: State, flight: Flight, session_id: str, at: float) -> None:
     if session.state != "alive":
         # The server gave an id out again that was lost or deleted: it is a new session.
         session.state, session.born_at, session.unconfirmed_since = "alive", flight.at, None
+        session.is_over = False
     flight.assigned = session
     flight.place, flight.dialogue = session.place, session.dialogue
     for request in flight.requests:

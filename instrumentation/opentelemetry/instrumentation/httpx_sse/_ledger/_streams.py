@@ -163,7 +163,8 @@ def _reconnected(
     state: State, flight: Flight, stream: Logical, last: Attempt | None, *, foreign: bool
 ) -> Verdicts:
     idle = state.thresholds.idle_threshold
-    cause = next((c.cause for c in CAUSES if last and c.fits(stream, last, idle)), "unknown")
+    causes = [c.cause for c in CAUSES if last is not None and c.fits(stream, last, idle)]
+    cause: ReconnectCause = causes[0] if causes and not foreign else "unknown"
     cursor: ReconnectCursor = (
         "foreign" if foreign
         else "sent" if flight.sent.cursor
@@ -175,7 +176,7 @@ def _reconnected(
         server=origin,
         exchange=exchange,
         kind=stream.kind,
-        cause="unknown" if foreign else cause,
+        cause=cause,
         cursor=cursor,
     )
     if last is not None and last.ended_at is not None:
@@ -327,6 +328,7 @@ def ended(state: State, flight: Flight, event: Ended, at: float) -> Verdicts:
     stream, attempt = flight.stream, flight.attempt
     if stream is None or attempt is None or attempt.opened_at is None:
         return
+    attempt.is_opaque = attempt.is_opaque or event.opaque
     attempt.end = _end(stream, attempt, event)
     attempt.ended_at = stream.touched_at = at
     attempt.error = event.error
@@ -496,7 +498,8 @@ def refused(state: State, flight: Flight, ruling: Ruling | None, at: float) -> V
         if ruling.disposition == "terminal":
             stream.refusal, stream.refused_with = ruling, flight.sent.credentials
         yield from _resume_after_rejection(flight, stream, attempt)
-        if refused_for_good(ruling) and attempt.is_reconnect:
+        is_session_lost = ruling.reason == "session_lost" and stream.kind in STREAMS_LOST_KINDS
+        if refused_for_good(ruling) and attempt.is_reconnect and not is_session_lost:
             yield from lose(stream, "refused", exchange=flight.exchange)
     yield AttemptEnded(
         server=stream.origin,

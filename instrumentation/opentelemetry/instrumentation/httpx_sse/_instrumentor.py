@@ -1,0 +1,151 @@
+"""Switching on and off: the only module, with `_patching`, that knows which libraries there are."""
+
+import importlib
+import importlib.util
+import logging
+import weakref
+from collections.abc import Collection
+from typing import Any, ClassVar, Final
+
+from opentelemetry.instrumentation.dependencies import DependencyConflict, get_dependency_conflicts
+from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type: ignore[attr-defined]
+from opentelemetry.metrics import get_meter
+from opentelemetry.trace import get_tracer
+from opentelemetry.util.http import parse_excluded_urls
+
+from ._containment import Containment
+from ._exchange import Observer
+from ._ledger import Thresholds
+from ._names import SCOPE
+from ._options import Options, read_options
+from ._patching import LIBRARIES, TRANSPORTS, ObjectPatch, Patch, transports_of
+from ._spans import Identifiers, Spans
+from ._telemetry import Servers, Telemetry
+from ._transport import Watch
+from .package import _instruments, _instruments_any
+from .version import __version__
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+class Installation:
+    """One set of options at work: an observer, its telemetry, and who watches."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.containment = Containment()
+        servers = Servers(options.server_limit)
+        meter = get_meter(SCOPE, __version__, options.meter_provider)
+        tracer = get_tracer(SCOPE, __version__, options.tracer_provider)
+        identifiers = Identifiers(options.capture_ids, options.hash_key)
+        spans = Spans(tracer, identifiers, servers.name, self.containment, options.verdict_hook)
+        self.telemetry = Telemetry(
+            meter,
+            spans,
+            servers,
+            self.containment,
+            semconv=options.semconv_metrics != "off",
+            tool_names=options.semconv_metrics == "tools",
+        )
+        self.observer = Observer(
+            self.telemetry,
+            thresholds=Thresholds(
+                idle_threshold=options.idle_threshold,
+                quiet_threshold=options.quiet_threshold,
+                give_up_after=options.give_up_after,
+                submission_deadline=options.submission_deadline,
+            ),
+            liveness_key=options.liveness_key,
+        )
+        self.telemetry.observe_through(self.observer)
+        excluded = parse_excluded_urls(options.excluded_urls or "")
+        self.watch = Watch(
+            self.observer, self.containment, excluded.url_disabled if options.excluded_urls else None
+        )
+
+
+class HTTPXSSEInstrumentor(BaseInstrumentor):  # type: ignore[misc]
+    """Watches every server-sent event stream of httpx and httpx2, and changes nothing.
+
+    The entry point is `httpx_sse`, which is also the name for `OTEL_PYTHON_DISABLED_INSTRUMENTATIONS`.
+    """
+
+    configuration = Options
+    _installation: ClassVar[Installation | None] = None
+    _patches: ClassVar[list[Patch]] = []
+    _clients: ClassVar["weakref.WeakKeyDictionary[Any, list[ObjectPatch]]"] = weakref.WeakKeyDictionary()
+
+    def instrumentation_dependencies(self) -> Collection[str]:
+        """Nothing that must be there: one of two libraries is enough."""
+        return _instruments
+
+    def _check_dependency_conflicts(self) -> DependencyConflict | None:
+        return get_dependency_conflicts(_instruments, _instruments_any)
+
+    def _instrument(self, **kwargs: Any) -> None:
+        """Watch all clients.
+
+        Args:
+            **kwargs: the fields of `Options`.
+
+        Raises:
+            TypeError: an unknown option.
+            ModuleNotFoundError: neither httpx nor httpx2 is there.
+        """
+        options = read_options(kwargs)
+        libraries = [name for name in LIBRARIES if importlib.util.find_spec(name) is not None]
+        if not libraries:
+            raise ModuleNotFoundError("neither httpx nor httpx2 is installed")
+        cls = HTTPXSSEInstrumentor
+        installation = Installation(options)
+        for name in libraries:
+            library = importlib.import_module(name)
+            for transport, method in TRANSPORTS:
+                owner = getattr(library, transport, None)
+                if owner is None or method not in vars(owner):
+                    _LOG.warning("%s has no %s.%s: it is not watched", name, transport, method)
+                    continue
+                cls._patches.append(Patch(owner, method, installation.watch))
+        cls._installation = installation
+
+    def _uninstrument(self, **_: Any) -> None:
+        """Watch no client any more. Streams that are open now are still watched to their end."""
+        cls = HTTPXSSEInstrumentor
+        for patch in cls._patches:
+            patch.remove()
+        cls._patches = []
+        cls._installation = None
+
+    @staticmethod
+    def instrument_client(client: Any, **options: Any) -> None:
+        """Watch one client, whatever its transports are: ASGI, mock and third-party ones too.
+
+        Args:
+            client: a client of httpx or httpx2, sync or async.
+            **options: the fields of `Options`; without any, those of `instrument()` if that was called.
+
+        Raises:
+            TypeError: an unknown option, or a transport that takes no attributes.
+        """
+        cls = HTTPXSSEInstrumentor
+        if client in cls._clients:
+            _LOG.warning("Attempting to instrument a client that is already instrumented")
+            return
+        shared = cls._installation if not options else None
+        installation = shared or Installation(read_options(options))
+        cls._clients[client] = [
+            ObjectPatch(transport, installation.watch) for transport in transports_of(client)
+        ]
+        # An installation of this client's own must live as long as the client.
+        client._otel_httpx_sse = installation  # noqa: SLF001
+
+    @staticmethod
+    def uninstrument_client(client: Any) -> None:
+        """Undo `instrument_client`.
+
+        Args:
+            client: the same client.
+        """
+        for patch in HTTPXSSEInstrumentor._clients.pop(client, ()):
+            patch.remove()
+        vars(client).pop("_otel_httpx_sse", None)

@@ -1,0 +1,133 @@
+"""Our wrapper on a method: installed innermost, removed by identity.
+
+Innermost, so that whoever else wraps the method (an HTTP span, say) is outside and current when we begin. By
+identity, so that others may come and go in any order: only our own function is taken out of the chain.
+"""
+
+import logging
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import wrapt
+
+from ._transport import Watch, watched, watched_async
+
+_LOG: Final = logging.getLogger(__name__)
+_PROXY: Final[type] = getattr(wrapt, "BaseObjectProxy", wrapt.ObjectProxy)
+
+LIBRARIES: Final = ("httpx", "httpx2")
+METHODS: Final[dict[str, Callable[..., Callable[..., Any]]]] = {
+    "handle_request": watched,
+    "handle_async_request": watched_async,
+}
+"""The seam: what a client calls on its transport, and what we put around it."""
+
+TRANSPORTS: Final = (
+    ("HTTPTransport", "handle_request"),
+    ("AsyncHTTPTransport", "handle_async_request"),
+)
+
+
+class Patch:
+    """One wrapper of ours on one method.
+
+    Args:
+        owner: the class or object whose attribute is replaced.
+        name: the attribute.
+        watch: who watches; None from `remove` on.
+    """
+
+    def __init__(self, owner: Any, name: str, watch: Watch) -> None:
+        self._owner = owner
+        self._name = name
+        self._watch: Watch | None = watch
+        self._original = self._innermost()
+        self._ours = METHODS[name](self._original, lambda: self._watch)
+        self._ours.__wrapped__ = self._original  # type: ignore[attr-defined]
+        holder, attribute = self._holder(self._original)
+        setattr(holder, attribute, self._ours)
+
+    def remove(self) -> None:
+        """Take our wrapper out; where it cannot be reached any more, it lets everything pass."""
+        self._watch = None
+        holder, attribute = self._holder(self._ours)
+        if holder is None:
+            _LOG.debug(
+                "%s.%s is wrapped by a function that hides ours: ours stays and does nothing",
+                getattr(self._owner, "__name__", type(self._owner).__name__),
+                self._name,
+            )
+            return
+        setattr(holder, attribute, self._original)
+
+    def _innermost(self) -> Any:
+        *_, (_, _, innermost) = self._chain()
+        return innermost
+
+    def _holder(self, wanted: Any) -> tuple[Any, str]:
+        """Where `wanted` hangs in the chain of wrappers."""
+        for holder, attribute, value in self._chain():
+            if value is wanted:
+                return holder, attribute
+        return None, ""
+
+    def _chain(self) -> Iterator[tuple[Any, str, Any]]:
+        """The attribute and what stands behind it, outermost first."""
+        holder, attribute, value = self._owner, self._name, vars(self._owner)[self._name]
+        yield holder, attribute, value
+        while isinstance(value, _PROXY):
+            holder, attribute = value, "__wrapped__"
+            value = getattr(value, attribute)
+            yield holder, attribute, value
+
+
+class ObjectPatch:
+    """Our wrapper on one transport object, such as an ASGI or a third-party transport.
+
+    Args:
+        transport: any object with `handle_request` or `handle_async_request`.
+        watch: who watches.
+
+    Raises:
+        TypeError: the object takes no attributes, or has neither method.
+    """
+
+    def __init__(self, transport: Any, watch: Watch) -> None:
+        self._transport = weakref.ref(transport)
+        self._watch: Watch | None = watch
+        self._put: dict[str, Any] = {}
+        for name, wrap in METHODS.items():
+            if callable(getattr(type(transport), name, None)):
+                self._put[name] = self._bound(name, wrap)
+        if not self._put:
+            raise TypeError(f"{type(transport).__name__} is no httpx transport")
+        for name, ours in self._put.items():
+            try:
+                setattr(transport, name, ours)
+            except AttributeError:
+                raise TypeError(f"{type(transport).__name__} takes no attributes") from None
+
+    def _bound(self, name: str, wrap: Callable[..., Callable[..., Any]]) -> Callable[[Any], Any]:
+        transport = self._transport
+
+        def send(self: Any, request: Any) -> Any:
+            return getattr(type(self), name)(self, request)
+
+        ours = wrap(send, lambda: self._watch)
+        return lambda request: ours(transport(), request)
+
+    def remove(self) -> None:
+        """Take our wrapper off; where another lies over it, it lets everything pass."""
+        self._watch = None
+        transport = self._transport()
+        for name, ours in self._put.items() if transport is not None else ():
+            if vars(transport).get(name) is ours:
+                delattr(transport, name)
+
+
+def transports_of(client: Any) -> list[Any]:
+    """The transport objects of a client of either library: the default one and those of its mounts."""
+    mounts = getattr(client, "_mounts", {})
+    found = [getattr(client, "_transport", None), *mounts.values()]
+    return [transport for transport in found if transport is not None]

@@ -1,0 +1,231 @@
+"""Between an httpx transport and its client: the only module that knows sync from async.
+
+The response's stream is replaced by one that yields the very same chunks. Nothing else is touched, and whatever
+fails in here is contained: the client never sees it.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import wrapt
+from opentelemetry.context import get_current
+from opentelemetry.instrumentation.utils import is_instrumentation_enabled
+
+from ._containment import Containment
+from ._exchange import Exchange, Observer
+from ._names import Site
+
+_BUSY: set[int] = set()
+"""Requests, by `id()`, that are inside a watched transport now. A transport may wrap another, and one client may
+be watched by itself and by its class: the outermost watcher is the only one."""
+
+if TYPE_CHECKING:
+    Proxy = wrapt.ObjectProxy[Any]
+else:
+    Proxy = wrapt.ObjectProxy
+
+
+class Watch:
+    """The calls from host to core, each contained.
+
+    Args:
+        observer: where exchanges begin.
+        containment: where errors end.
+        is_excluded: whether requests to a URL are left alone.
+    """
+
+    def __init__(
+        self,
+        observer: Observer,
+        containment: Containment,
+        is_excluded: Callable[[str], bool] | None = None,
+    ) -> None:
+        self._observer = observer
+        self._containment = containment
+        self._is_excluded = is_excluded
+
+    def begin(self, transport: object, request: Any) -> Exchange | None:
+        """None when the request is to be left alone."""
+        try:
+            if id(request) in _BUSY or not is_instrumentation_enabled():
+                return None
+            if self._is_excluded is not None and self._is_excluded(str(request.url)):
+                return None
+            return self._observer.begin(transport, request, get_current())
+        except Exception as error:  # noqa: BLE001
+            self._containment.contain("begin", error)
+            return None
+
+    def unanswered(self, exchange: Exchange, error: BaseException) -> None:
+        try:
+            exchange.unanswered(error)
+        except Exception as own:  # noqa: BLE001
+            self._containment.contain("begin", own)
+
+    def adopt(self, exchange: Exchange, response: Any, body: type["SyncBody | AsyncBody"]) -> None:
+        """The response's body passes through `body` from now on, if it is worth watching."""
+        try:
+            if exchange.head(response.status_code, response.headers.raw):
+                response.stream = body(response.stream, exchange, self._containment)
+        except Exception as error:  # noqa: BLE001
+            self._containment.contain("head", error)
+
+
+class _Chunks:
+    """What both colours of iterator share: each step of the body is told to the exchange."""
+
+    __slots__ = ("_containment", "_exchange", "_receive")
+
+    def __init__(self, exchange: Exchange, containment: Containment) -> None:
+        self._exchange = exchange
+        self._receive: Callable[[bytes], None] = exchange.receive
+        self._containment = containment
+
+    def received(self, chunk: bytes) -> None:
+        try:
+            self._receive(chunk)
+        except Exception as error:  # noqa: BLE001
+            self._receive = _ignore
+            self._containment.contain("receive", error)
+
+    def ended(self, site: Site, *error: BaseException) -> None:
+        try:
+            getattr(self._exchange, site)(*error)
+        except Exception as own:  # noqa: BLE001
+            self._containment.contain(site, own)
+
+
+def _ignore(_: bytes) -> None:
+    """After an error of ours in the middle of a body its rest cannot be understood."""
+
+
+class _SyncChunks(_Chunks):
+    __slots__ = ("_next",)
+
+    def __init__(
+        self, chunks: Iterator[bytes], exchange: Exchange, containment: Containment
+    ) -> None:
+        super().__init__(exchange, containment)
+        self._next = chunks.__next__
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        try:
+            chunk = self._next()
+        except StopIteration:
+            self.ended("exhausted")
+            raise
+        except BaseException as error:
+            self.ended("failed", error)
+            raise
+        self.received(chunk)
+        return chunk
+
+
+class _AsyncChunks(_Chunks):
+    """A class, not a second asynchronous generator: closing one of those from another task is an error."""
+
+    __slots__ = ("_next",)
+
+    def __init__(
+        self, chunks: AsyncIterator[bytes], exchange: Exchange, containment: Containment
+    ) -> None:
+        super().__init__(exchange, containment)
+        self._next = chunks.__anext__
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            chunk = await self._next()
+        except StopAsyncIteration:
+            self.ended("exhausted")
+            raise
+        except BaseException as error:
+            self.ended("failed", error)
+            raise
+        self.received(chunk)
+        return chunk
+
+
+class SyncBody(Proxy):
+    """A response's stream, as its library's own class in every respect but iteration and close."""
+
+    def __init__(self, stream: Any, exchange: Exchange, containment: Containment) -> None:
+        super().__init__(stream)
+        self._self_parts = (exchange, containment)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return _SyncChunks(iter(self.__wrapped__), *self._self_parts)
+
+    def close(self) -> None:
+        try:
+            self.__wrapped__.close()
+        finally:
+            _Chunks(*self._self_parts).ended("closed")
+
+
+class AsyncBody(Proxy):
+    """Same as SyncBody, for asynchronous streams."""
+
+    def __init__(self, stream: Any, exchange: Exchange, containment: Containment) -> None:
+        super().__init__(stream)
+        self._self_parts = (exchange, containment)
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return _AsyncChunks(self.__wrapped__.__aiter__(), *self._self_parts)
+
+    async def aclose(self) -> None:
+        try:
+            await self.__wrapped__.aclose()
+        finally:
+            _Chunks(*self._self_parts).ended("closed")
+
+
+def watched(send: Callable[..., Any], watch: Callable[[], Watch | None]) -> Callable[..., Any]:
+    """`handle_request`, watched while `watch` gives somebody who does."""
+
+    def handle_request(self: Any, request: Any) -> Any:
+        watcher = watch()
+        exchange = watcher.begin(self, request) if watcher is not None else None
+        if watcher is None or exchange is None:
+            return send(self, request)
+        _BUSY.add(id(request))
+        try:
+            response = send(self, request)
+        except BaseException as error:
+            watcher.unanswered(exchange, error)
+            raise
+        finally:
+            _BUSY.discard(id(request))
+        watcher.adopt(exchange, response, SyncBody)
+        return response
+
+    return handle_request
+
+
+def watched_async(
+    send: Callable[..., Awaitable[Any]], watch: Callable[[], Watch | None]
+) -> Callable[..., Awaitable[Any]]:
+    """Same as watched, for `handle_async_request`."""
+
+    async def handle_async_request(self: Any, request: Any) -> Any:
+        watcher = watch()
+        exchange = watcher.begin(self, request) if watcher is not None else None
+        if watcher is None or exchange is None:
+            return await send(self, request)
+        _BUSY.add(id(request))
+        try:
+            response = await send(self, request)
+        except BaseException as error:
+            watcher.unanswered(exchange, error)
+            raise
+        finally:
+            _BUSY.discard(id(request))
+        watcher.adopt(exchange, response, AsyncBody)
+        return response
+
+    return handle_async_request
