@@ -81,7 +81,7 @@ async def wipe_again() -> InputRequiredResult:
 
 
 def mcp_server() -> MCPServer:
-    server = MCPServer("demo")
+    server = MCPServer("demo", log_level="CRITICAL")
     for tool in (report, report_later, wipe, wipe_again):
         server.add_tool(tool)
     return server
