@@ -340,9 +340,7 @@ class Exchange:
     def _received(self, block: Block, scanner: Scanner) -> Received:
         messages: tuple[Message, ...] = ()
         if block.size:
-            messages = read_data(
-                block.data, block.tail, liveness_key=self._observer.liveness_key
-            )
+            messages = read_data(block.data, block.tail, liveness_key=self._observer.liveness_key)
         self.events_read += block.has_data
         return Received(
             exchange=self.number,
@@ -416,9 +414,7 @@ class Exchange:
 
     def __del__(self) -> None:
         if self.is_watched and not self._is_over:
-            self._observer.leave(
-                Ended(exchange=self.number, how="abandoned", last_byte_at=self.last_byte_at)
-            )
+            self._observer.leave(Ended(exchange=self.number, how="abandoned", last_byte_at=self.last_byte_at))
 
 
 class _Peek:

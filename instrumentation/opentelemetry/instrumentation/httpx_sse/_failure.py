@@ -6,7 +6,6 @@ change its row.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ._events import NO_BODY, Body, ErrorKind

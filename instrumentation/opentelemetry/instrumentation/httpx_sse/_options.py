@@ -126,9 +126,7 @@ _PARSERS: Final[dict[str, Callable[[Any], Any]]] = {
 _NO_VARIABLE: Final = ("tracer_provider", "meter_provider", "verdict_hook")
 
 
-def read_options(
-    keywords: Mapping[str, Any], environ: Mapping[str, str] | None = None
-) -> Options:
+def read_options(keywords: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> Options:
     """Options from keywords and environment.
 
     Raises:

@@ -102,11 +102,11 @@ class ObjectPatch:
                 self._put[name] = self._bound(name, wrap)
         if not self._put:
             raise TypeError(f"{type(transport).__name__} is no httpx transport")
-        for name, ours in self._put.items():
-            try:
+        try:
+            for name, ours in self._put.items():
                 setattr(transport, name, ours)
-            except AttributeError:
-                raise TypeError(f"{type(transport).__name__} takes no attributes") from None
+        except AttributeError:
+            raise TypeError(f"{type(transport).__name__} takes no attributes") from None
 
     def _bound(self, name: str, wrap: Callable[..., Callable[..., Any]]) -> Callable[[Any], Any]:
         transport = self._transport

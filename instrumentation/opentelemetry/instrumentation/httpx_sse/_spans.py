@@ -52,8 +52,6 @@ from ._names import (
     REPROMPT_TRIGGER,
     REQUEST_STATE,
     RESPONSE_DELIVERY,
-    SERVER_ADDRESS,
-    SERVER_PORT,
     SESSION_HASH,
     SPAN_ANSWER,
     SPAN_EVENT_DUPLICATE,
@@ -296,7 +294,9 @@ class Spans:
             **self._identifiers.session(verdict.session),
             **self._identifiers.request(verdict.request_id),
         }
-        self._whole(exchange, verdict, SPAN_PROBE, attributes, verdict.stream, verdict.outcome == "dead")
+        self._whole(
+            exchange, verdict, SPAN_PROBE, attributes, verdict.stream, is_error=verdict.outcome == "dead"
+        )
 
     def _answer(self, exchange: Exchange, verdict: AnswerSettled) -> None:
         attributes = {
@@ -308,7 +308,7 @@ class Spans:
             **self._identifiers.request(verdict.request_id),
         }
         is_refused = verdict.outcome != "acknowledged"
-        self._whole(exchange, verdict, SPAN_ANSWER, attributes, verdict.stream, is_refused)
+        self._whole(exchange, verdict, SPAN_ANSWER, attributes, verdict.stream, is_error=is_refused)
 
     def _whole(
         self,
@@ -317,6 +317,7 @@ class Spans:
         name: str,
         attributes: dict[str, Any],
         stream: int | None,
+        *,
         is_error: bool,
     ) -> None:
         """A span of which all is known already: it covers the exchange up to now."""

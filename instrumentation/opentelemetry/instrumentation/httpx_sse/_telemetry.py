@@ -285,7 +285,11 @@ class Telemetry:
         shown: dict[tuple[object, ...], tuple[Attributes, float]] = {}
         for server in self._servers.known() if name in FLOORED else ():
             shown[tuple(server.values())] = (server, 0)
-        is_sum = name in ("sse.client.logical_streams", "sse.client.events", "sse.client.unconfirmed_sessions")
+        is_sum = name in (
+            "sse.client.logical_streams",
+            "sse.client.events",
+            "sse.client.unconfirmed_sessions",
+        )
         for key, value in getattr(snapshot, field).items():
             origin, values = (key[0], key[1:]) if attributes else (key, ())
             series = self._of(METRICS[name], origin, values)
@@ -371,9 +375,7 @@ def _observables(meter: Meter, telemetry: Telemetry) -> None:
             meter.create_observable_counter(**about)
 
 
-def _callback(
-    meter: "weakref.ref[Meter]", name: str
-) -> Callable[[CallbackOptions], Iterable[Observation]]:
+def _callback(meter: "weakref.ref[Meter]", name: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
     def show(_: CallbackOptions) -> Iterable[Observation]:
         alive = meter()
         telemetry = _SHOWING[alive]() if alive is not None and alive in _SHOWING else None

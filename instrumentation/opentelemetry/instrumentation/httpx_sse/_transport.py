@@ -102,9 +102,7 @@ def _ignore(_: bytes) -> None:
 class _SyncChunks(_Chunks):
     __slots__ = ("_next",)
 
-    def __init__(
-        self, chunks: Iterator[bytes], exchange: Exchange, containment: Containment
-    ) -> None:
+    def __init__(self, chunks: Iterator[bytes], exchange: Exchange, containment: Containment) -> None:
         super().__init__(exchange, containment)
         self._next = chunks.__next__
 
@@ -129,9 +127,7 @@ class _AsyncChunks(_Chunks):
 
     __slots__ = ("_next",)
 
-    def __init__(
-        self, chunks: AsyncIterator[bytes], exchange: Exchange, containment: Containment
-    ) -> None:
+    def __init__(self, chunks: AsyncIterator[bytes], exchange: Exchange, containment: Containment) -> None:
         super().__init__(exchange, containment)
         self._next = chunks.__anext__
 

@@ -16,7 +16,7 @@ Each fact is handled by the aspects that it concerns, in this order:
 
 - `_sessions`: does the session live;
 - `_dialogue`: who asked what, what was answered, and with `_rounds` what is asked again;
-- `_streams`: what kind of stream, why a reconnect, what it brought.
+- `_attempts`, `_progress`, `_outcomes`: which stream, why a reconnect, what was new, what it brought.
 
 `_departures` tells what is now, and what the passing of time alone has decided. It is asked at every collection
 of metrics: the collector is the clock.
@@ -46,7 +46,7 @@ from .._events import (
 )
 from .._failure import Failure, Ruling, classify
 from .._verdicts import Classified, Snapshot, Verdict
-from . import _departures, _dialogue, _sessions, _streams
+from . import _attempts, _departures, _dialogue, _outcomes, _progress, _sessions
 from ._records import Dialogue, Flight, Logical
 from ._state import State
 from ._tables import Table, Thresholds
@@ -150,29 +150,26 @@ class Ledger:
         if not flight.sent.messages:
             flight.requests, flight.replies = before.requests, before.replies
         if before.stream is not None:
-            tuple(_streams.begin(self._state, flight, before.stream, flight.at))
+            tuple(_attempts.begin(self._state, flight, before.stream, flight.at))
 
     def _stream_requested(self, flight: Flight, at: float) -> Verdicts:
         """A GET that asks for a stream."""
-        if flight.sent.cursor:
-            known = _streams.by_cursor(flight)
-        else:
-            known = _streams.standalone(flight)
+        known = _attempts.by_cursor(flight) if flight.sent.cursor else _attempts.standalone(flight)
         foreign = known is None and bool(flight.sent.cursor)
         stream = known or self._state.stream(flight, "standalone", at)
         flight.dialogue = stream.dialogue
-        yield from _streams.begin(self._state, flight, stream, at, foreign=foreign)
+        yield from _attempts.begin(self._state, flight, stream, at, foreign=foreign)
 
     def _listen_requested(self, flight: Flight, at: float) -> Verdicts:
         """MCP 2026-07-28: a `subscriptions/listen` opens a stream of its own, again and again."""
         subject = flight.requests[0].message.subject
-        stream = _streams.listening(flight, subject) or self._state.stream(
+        stream = _attempts.listening(flight, subject) or self._state.stream(
             flight, "listen", at, subject=subject
         )
         stream.requests.clear()
         stream.dialogue = flight.dialogue
         self._carry(flight, stream)
-        yield from _streams.begin(self._state, flight, stream, at)
+        yield from _attempts.begin(self._state, flight, stream, at)
 
     @staticmethod
     def _carry(flight: Flight, stream: Logical) -> None:
@@ -201,12 +198,10 @@ class Ledger:
     def _stream_opened(self, flight: Flight, event: Answered, at: float) -> Verdicts:
         if flight.stream is None:
             yield from self._stream_appeared(flight, at)
-        yield from _streams.opened(self._state, flight, event, at)
+        yield from _attempts.opened(flight, event, at)
         _sessions.replayed(flight, at)
         if flight.sent.http_method != "GET":
-            yield from _sessions.settled(
-                flight, status=event.status, ruling=None, is_jsonrpc=False, at=at
-            )
+            yield from _sessions.settled(flight, status=event.status, ruling=None, is_jsonrpc=False, at=at)
 
     def _stream_appeared(self, flight: Flight, at: float) -> Verdicts:
         """Only the answer showed that the request opens a stream."""
@@ -215,12 +210,12 @@ class Ledger:
             kind = "response" if sent.mcp and flight.requests else "other"
             stream = self._state.stream(flight, kind, at)  # type: ignore[arg-type]
             self._carry(flight, stream)
-            yield from _streams.begin(self._state, flight, stream, at)
+            yield from _attempts.begin(self._state, flight, stream, at)
             return
-        known = None if sent.cursor else _streams.plain(flight)
+        known = None if sent.cursor else _attempts.plain(flight)
         stream = known or self._state.stream(flight, "other", at)
         flight.dialogue = stream.dialogue
-        yield from _streams.begin(
+        yield from _attempts.begin(
             self._state, flight, stream, at, foreign=known is None and bool(sent.cursor)
         )
 
@@ -230,7 +225,7 @@ class Ledger:
         flight = self._state.flights.get(event.exchange)
         if flight is None:
             return
-        yield from _streams.received(self._state, flight, event, at)
+        yield from _progress.received(self._state, flight, event, at)
         if event.messages:
             _sessions.delivered(flight, len(event.messages))
             yield from self._delivered(flight, event.messages, at)
@@ -242,7 +237,7 @@ class Ledger:
         flight = self._state.flights.get(event.exchange)
         if flight is None:
             return
-        yield from _streams.skimmed(self._state, flight, event, at)
+        yield from _progress.skimmed(self._state, flight, event, at)
         if event.event_type == "notification":
             _sessions.delivered(flight, event.count)
 
@@ -269,7 +264,7 @@ class Ledger:
         body = Body(message.error_text, (message,))
         ruling = classify(
             Failure(
-                _streams.point_of(flight),
+                _outcomes.point_of(flight),
                 has_session=flight.session is not None,
                 status=200,
                 body=body,
@@ -293,7 +288,7 @@ class Ledger:
                 yield self._classified(flight, ruling)
             yield from _dialogue.answers_settled(flight, ruling)
             yield from _dialogue.unanswered(flight, event.error, at)
-        yield from _streams.failed(self._state, flight, event.error, at)
+        yield from _outcomes.failed(flight, event.error, at)
         if event.error != "cancelled":
             yield from _sessions.settled(flight, status=None, ruling=ruling, is_jsonrpc=False, at=at)
         _sessions.landed(flight, at)
@@ -303,7 +298,7 @@ class Ledger:
         if flight is None or flight.answered is None:
             return
         if flight.answered.is_stream:
-            yield from _streams.ended(self._state, flight, event, at)
+            yield from _outcomes.ended(self._state, flight, event, at)
             yield from _dialogue.answers_settled(flight, None)
         elif flight.sent.mcp or flight.stream is not None:
             yield from self._body_ended(flight, event, flight.answered.status, at)
@@ -311,7 +306,7 @@ class Ledger:
 
     def _body_ended(self, flight: Flight, event: Ended, status: int, at: float) -> Verdicts:
         """A response that is no event stream was read, as far as the client read it."""
-        point = _streams.point_of(flight)
+        point = _outcomes.point_of(flight)
         ruling = self._rule(flight, event.body, error=None)
         yield from self._delivered(flight, self._countable(flight, event.body, status), at)
         if ruling is not None:
@@ -320,7 +315,7 @@ class Ledger:
             yield from _dialogue.answers_settled(flight, ruling)
         if ruling is not None:
             yield from _dialogue.unanswered(flight, str(status), at)
-        yield from _streams.refused(self._state, flight, ruling, at)
+        yield from _outcomes.refused(flight, ruling, at)
         yield from _sessions.settled(
             flight, status=status, ruling=ruling, is_jsonrpc=event.body.is_jsonrpc, at=at
         )
@@ -340,7 +335,7 @@ class Ledger:
         is_ok = status is not None and status in _OK
         return classify(
             Failure(
-                _streams.point_of(flight),
+                _outcomes.point_of(flight),
                 is_get=is_get,
                 has_session=flight.session is not None,
                 status=status,
@@ -357,7 +352,7 @@ class Ledger:
         return Classified(
             server=flight.place.origin,
             exchange=flight.exchange,
-            point=point or _streams.point_of(flight),  # type: ignore[arg-type]
+            point=point or _outcomes.point_of(flight),  # type: ignore[arg-type]
             disposition=ruling.disposition,
             reason=ruling.reason,
         )

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from .._events import Origin
 from .._names import EventType, RepromptTrigger, StreamKind, StreamState
 from .._verdicts import Snapshot, Verdict
+from ._outcomes import STREAMS_LOST_KINDS, lose
 from ._records import Logical, Session
 from ._state import State
-from ._streams import STREAMS_LOST_KINDS, lose
 from ._tables import LEAVES_AFTER, SESSION_LEAVES_AFTER
 
 

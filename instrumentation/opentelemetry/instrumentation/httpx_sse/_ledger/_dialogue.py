@@ -78,9 +78,7 @@ def _answer_sent(state: State, flight: Flight, message: Message) -> Verdicts:
     is_late = prompt is not None and prompt.stream is not None and prompt.stream.is_terminal
     flight.replies.append(Reply(message, prompt, "late" if is_late else "in_time"))
     if prompt is not None and prompt.hopeless_with == flight.sent.credentials:
-        yield RetriedAfterTerminal(
-            server=flight.place.origin, exchange=flight.exchange, point="answer"
-        )
+        yield RetriedAfterTerminal(server=flight.place.origin, exchange=flight.exchange, point="answer")
 
 
 def _cancelled_by_client(state: State, flight: Flight, identifier: JsonId) -> None:
@@ -170,9 +168,7 @@ def _terminal(state: State, flight: Flight, stream: Logical, identifier: JsonId)
         prompt.streak = 0
 
 
-def _requested(
-    state: State, flight: Flight, message: Message, identifier: JsonId, at: float
-) -> Verdicts:
+def _requested(state: State, flight: Flight, message: Message, identifier: JsonId, at: float) -> Verdicts:
     """A server request was delivered: for the first time, or again."""
     key = (flight.dialogue.number, identifier)
     prompt = state.prompts.get(key)
@@ -190,9 +186,7 @@ def _requested(
     prompt.last_at = at
     if message.method == "ping":
         return
-    liveness = liveness_of(
-        prompt, message, at=at, submission_deadline=state.thresholds.submission_deadline
-    )
+    liveness = liveness_of(prompt, message, at=at, submission_deadline=state.thresholds.submission_deadline)
     yield from _redelivered(flight, prompt, liveness)
 
 
@@ -243,9 +237,7 @@ def _redelivered(flight: Flight, prompt: Prompt, liveness: PromptLiveness) -> Ve
     prompt.trigger = trigger
     if prompt.stream is None or not prompt.stream.is_terminal:
         prompt.streak += 1
-    yield Reprompted(
-        server=origin, exchange=exchange, method=method, trigger=trigger, liveness=liveness
-    )
+    yield Reprompted(server=origin, exchange=exchange, method=method, trigger=trigger, liveness=liveness)
     if prompt.ack_unspent:
         prompt.ack_unspent = False
         yield AnswerIneffective(server=origin, exchange=exchange, method=method)
@@ -291,9 +283,7 @@ def answers_settled(flight: Flight, ruling: Ruling | None) -> Verdicts:
         )
 
 
-def _remember(
-    prompt: Prompt, outcome: AnswerOutcome, ruling: Ruling | None, credentials: Digest
-) -> None:
+def _remember(prompt: Prompt, outcome: AnswerOutcome, ruling: Ruling | None, credentials: Digest) -> None:
     if ruling is None:
         prompt.is_answered = prompt.ack_unspent = True
         prompt.hopeless_with = None

@@ -110,9 +110,7 @@ def _shown(
         server=origin, exchange=exchange, method=method, delivery=delivery, liveness=liveness
     )
     if trigger is not None:
-        yield Reprompted(
-            server=origin, exchange=exchange, method=method, trigger=trigger, liveness=liveness
-        )
+        yield Reprompted(server=origin, exchange=exchange, method=method, trigger=trigger, liveness=liveness)
 
 
 def _over(state: State, flight: Flight, request: Request) -> Verdicts:

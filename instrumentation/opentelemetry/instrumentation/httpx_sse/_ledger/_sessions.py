@@ -73,9 +73,7 @@ def settled(
     is_ok = status is not None and 200 <= status < 300 and not is_lost  # noqa: PLR2004
     confirmed = is_ok or (status is not None and is_jsonrpc and not flight.is_answer)
     outcome: ProbeOutcome = "dead" if is_lost else "live" if confirmed else "inconclusive"
-    phase: SessionPhase = (
-        "on_resume" if flight.sent.http_method == "GET" and flight.sent.cursor else "in_use"
-    )
+    phase: SessionPhase = "on_resume" if flight.sent.http_method == "GET" and flight.sent.cursor else "in_use"
     if flight.probe is not None:
         since, probe = session.unconfirmed_since, flight.probe
         flight.probe = None
@@ -118,19 +116,13 @@ def _probed(
     )
 
 
-def _lost(
-    flight: Flight, session: Session, phase: SessionPhase, status: int | None, at: float
-) -> Verdicts:
+def _lost(flight: Flight, session: Session, phase: SessionPhase, status: int | None, at: float) -> Verdicts:
     if session.state != "alive":
         return
     session.state, session.unconfirmed_since = "lost", None
-    yield SessionLost(
-        server=session.origin, exchange=flight.exchange, phase=phase, signal=signal_of(status)
-    )
+    yield SessionLost(server=session.origin, exchange=flight.exchange, phase=phase, signal=signal_of(status))
     if phase == "after_replay" and session.replayed:
-        yield DeadSessionEvents(
-            server=session.origin, exchange=flight.exchange, count=session.replayed
-        )
+        yield DeadSessionEvents(server=session.origin, exchange=flight.exchange, count=session.replayed)
     yield from _over(session, at, exchange=flight.exchange, error_type="session_lost")
 
 
@@ -188,4 +180,3 @@ def assigned(state: State, flight: Flight, session_id: str, at: float) -> None:
     flight.place, flight.dialogue = session.place, session.dialogue
     for request in flight.requests:
         state.requests.put((session.dialogue.number, request.id), request)
-
