@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from opentelemetry.instrumentation.httpx_sse._scanner import Block, Scanner
@@ -121,6 +121,7 @@ LIMITS = st.sampled_from([0, 1, 20, 300, 5000, 256 * 1024])
 CUTS = st.lists(st.integers(1, 40), min_size=1, max_size=6)
 
 
+@settings(max_examples=400, deadline=None)
 @given(parts=st.one_of(PARTS, SOUP), limit=LIMITS, cuts=CUTS)
 @example(parts=[b"data: a\rdata: b\r\n\r\n", b"data: c\r\n\r\n"], limit=300, cuts=[1])
 @example(parts=[b"data: a\n\n", b"id: 1\rdata: x\r\nid: 2\r\ndata: y\r\n\r\n"], limit=300, cuts=[9])
@@ -142,6 +143,7 @@ def test_any_cut_of_any_body_reads_like_the_whole(parts: list[bytes], limit: int
     assert expected == read(cut(body, 1), limit)
 
 
+@settings(deadline=None)
 @given(body=st.binary(max_size=200), size=st.integers(1, 50))
 def test_no_bytes_raise(body: bytes, size: int) -> None:
     """Bytes that are no event stream at all are read as the standard says, and raise nothing."""
@@ -290,11 +292,15 @@ def test_an_overlong_id_is_cut_and_still_searched_for_nul(chunks: list[bytes]) -
 
 
 @pytest.mark.parametrize("char", ["x", "é", "€", "🎈", "\ufffd"])
-def test_bounds_count_characters(char: str) -> None:
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_bounds_count_characters(char: str, end: str) -> None:
     """4096 characters of an id and 256 of a type are kept, however many bytes they take."""
-    body = f"id: {char * 9000}\nevent: {char * 9000}\ndata: a\n\n".encode()
-    for size in (1, 1000, len(body)):
-        assert [block(b"a", type=char * 256, id=char * 4096)] == read(cut(body, size)).blocks
+    for length in (256, 257, 4096, 4097, 20_000):
+        for name, limit in (("id", 4096), ("type", 256)):
+            field = {"id": "id: ", "type": "event: "}[name] + char * length
+            body = end.join([field, "data: a", "", ""]).encode()
+            for size in (1, 1000, len(body)):
+                assert [block(b"a", **{name: (char * length)[:limit]})] == read(cut(body, size)).blocks
 
 
 @pytest.mark.parametrize(
