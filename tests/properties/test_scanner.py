@@ -295,11 +295,11 @@ def test_an_overlong_id_is_cut_and_still_searched_for_nul(chunks: list[bytes]) -
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_bounds_count_characters(char: str, end: str) -> None:
     """4096 characters of an id and 256 of a type are kept, however many bytes they take."""
-    for length in (256, 257, 4096, 4097, 20_000):
+    for length in (256, 257, 4096, 4097, 9000):
         for name, limit in (("id", 4096), ("type", 256)):
             field = {"id": "id: ", "type": "event: "}[name] + char * length
             body = end.join([field, "data: a", "", ""]).encode()
-            for size in (1, 1000, len(body)):
+            for size in (13, 1000, len(body)):
                 assert [block(b"a", **{name: (char * length)[:limit]})] == read(cut(body, size)).blocks
 
 
