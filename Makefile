@@ -30,7 +30,7 @@ bench: .venv/ready
 
 output: .venv/ready
 	$(RUN)/python -m dashboards
-	$(RUN)/python -m tests.diagrams
+	$(RUN)/python -m tests.readme
 
 format: .venv/ready
 	$(RUN)/ruff format

@@ -1,14 +1,18 @@
 """What is now, and what time alone decides: design 3.6 and the gauges of section 4."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from .._events import Origin
 from .._names import EventType, RepromptTrigger, StreamKind, StreamState
 from .._verdicts import Snapshot, Verdict
 from ._outcomes import STREAMS_LOST_KINDS, lose
-from ._records import Logical, Session
+from ._records import Session
 from ._state import State
 from ._tables import LEAVES_AFTER, SESSION_LEAVES_AFTER
+
+_PHASES: Final[dict[str, StreamState]] = {"open": "open", "waiting": "waiting"}
+"""The states of a logical stream that its gauge shows."""
 
 
 def snapshot(state: State, *, at: float) -> Snapshot:
@@ -22,7 +26,7 @@ def snapshot(state: State, *, at: float) -> Snapshot:
             continue
         origin = stream.origin
         stalled[origin] = max(stalled.get(origin, 0), stream.streak)
-        phase = _phase(stream)
+        phase = _PHASES.get(stream.state)
         if phase is not None:
             key = (origin, stream.kind, phase)
             streams[key] = streams.get(key, 0) + 1
@@ -39,23 +43,6 @@ def snapshot(state: State, *, at: float) -> Snapshot:
         evictions=state.evictions(),
         settled=settled,
     )
-
-
-def _phase(stream: Logical) -> StreamState | None:
-    """Open, waiting for a reconnect, or neither."""
-    if stream.is_open:
-        return "open"
-    attempt = stream.attempt
-    is_over = (
-        attempt is None
-        or stream.is_terminal
-        or stream.is_cancelled
-        or stream.is_lost
-        or attempt.end == "complete"
-        or (stream.refusal is not None and stream.refusal.reason != "unauthorized")
-        or not (attempt.is_reconnect or attempt.ended_at is not None)
-    )
-    return None if is_over else "waiting"
 
 
 def _unconfirmed(state: State, at: float) -> dict[Origin, int]:

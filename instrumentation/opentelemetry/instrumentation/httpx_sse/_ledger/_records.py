@@ -215,6 +215,22 @@ class Logical:
             return "terminal"
         return "in_flight" if self.requests else "none"
 
+    @property
+    def state(self) -> str:
+        """Where it stands: `open`, `answered`, `lost`, `cancelled`, `complete`, `refused`, `waiting` or `opening`."""
+        attempt = self.attempt
+        refused = self.refusal is not None and self.refusal.reason != "unauthorized"
+        findings = (
+            (self.is_open, "open"),
+            (self.is_terminal, "answered"),
+            (self.is_lost, "lost"),
+            (self.is_cancelled, "cancelled"),
+            (attempt is not None and attempt.end == "complete", "complete"),
+            (refused, "refused"),
+            (attempt is not None and (attempt.is_reconnect or attempt.ended_at is not None), "waiting"),
+        )
+        return next((state for fits, state in findings if fits), "opening")
+
     def cancel(self) -> None:
         """The client does not want the responses any more."""
         for request in self.requests.values():
