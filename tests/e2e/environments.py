@@ -15,6 +15,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -28,6 +29,8 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parents[2]
 HOME = CHECKOUT / ".environments"
 STAMP = "requirements.digest"
+# The tables of pyproject.toml that decide what is installed; the others belong to linters and test runners.
+READ_BY_PIP = ("[build-system]", "[project", "[tool.hatch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,9 @@ def prepare(names: Sequence[str]) -> dict[str, Path]:
 
 
 def _digest(environment: Environment) -> str:
-    parts = (sys.version, repr(environment), (CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))
+    tables = re.split(r"(?m)^(?=\[)", (CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))
+    read_by_pip = (table for table in tables if table.startswith(READ_BY_PIP))
+    parts = (sys.version, repr(environment), *read_by_pip)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

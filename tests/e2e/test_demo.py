@@ -10,6 +10,9 @@ from tests.e2e.demo.runner import Outcome, at_work
 from tests.e2e.demo.scenarios import BOTH, SCENARIOS
 from tests.e2e.environments import prepare
 
+# The limit is for the first run on a machine, which makes the environments.
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+
 CASES = [(scenario, client) for scenario in SCENARIOS for client in scenario.clients]
 
 
@@ -24,7 +27,6 @@ def runs(request: pytest.FixtureRequest) -> Iterator[Mapping[tuple[str, str], Fu
         yield started
 
 
-@pytest.mark.e2e
 @pytest.mark.parametrize(("fault", "client"), [(scenario.fault, client) for scenario, client in CASES])
 def test_fault_is_named(fault: str, client: str, runs: Mapping[tuple[str, str], Future[Outcome]]) -> None:
     """The client met its fault on the wire; the series that name it were scraped, and none of others."""
