@@ -84,11 +84,14 @@ def outcome_at_end(
 
 
 def _settle_at_end(state: State, flight: Flight, stream: Logical, attempt: Attempt, event: Ended) -> Verdicts:
+    # Whoever closes after the answer, the stream is complete: the official clients close at an answer that they
+    # are given a second time, and have seen all that this resume could bring.
+    is_spent = attempt.end == "complete" and attempt.events > 0
     by_client = event.how in ("closed", "abandoned") or event.error == "cancelled"
     outcome = outcome_at_end(
         attempt,
-        by_client=by_client,
-        is_clean=event.how == "exhausted",
+        by_client=by_client and not is_spent,
+        is_clean=event.how == "exhausted" or is_spent,
         held=(attempt.ended_at or 0.0) - (attempt.opened_at or 0.0),
         quiet=state.thresholds.quiet_threshold,
     )

@@ -1,0 +1,67 @@
+"""For the test suites of people who build clients: what was concluded from their traffic, as values.
+
+    with observed(client) as seen:
+        client.get("https://example.org/mcp", headers={"Last-Event-ID": "7", ...})
+
+    assert seen.of(EmptyReplay) == []
+    assert seen.snapshot().stalled_streak == {}
+
+No OpenTelemetry SDK is needed, and an error of this package is raised instead of contained.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from . import _verdicts as verdicts
+from ._containment import Containment
+from ._exchange import Exchange, Observer
+from ._ledger import Thresholds
+from ._patching import ObjectPatch, transports_of
+from ._transport import Watch
+
+__all__ = ["Seen", "observed", "verdicts"]
+
+V = TypeVar("V", bound=verdicts.Verdict)
+
+
+class Seen:
+    """The verdicts so far, in order."""
+
+    def __init__(self, **thresholds: Any) -> None:
+        self.verdicts: list[verdicts.Verdict] = []
+        self.observer = Observer(self._take, thresholds=Thresholds(**thresholds))
+
+    def _take(self, _: Exchange | None, found: tuple[verdicts.Verdict, ...]) -> None:
+        self.verdicts.extend(found)
+
+    def of(self, kind: type[V]) -> list[V]:
+        """Those of one class of `testing.verdicts`."""
+        return [verdict for verdict in self.verdicts if isinstance(verdict, kind)]
+
+    def snapshot(self) -> verdicts.Snapshot:
+        """What is now; losses that time alone decided are added to the verdicts."""
+        snapshot = self.observer.collect()
+        self.verdicts.extend(snapshot.settled)
+        return snapshot
+
+
+@contextmanager
+def observed(client: Any, **thresholds: float) -> Iterator[Seen]:
+    """Watch one client of httpx or httpx2 inside a `with` block.
+
+    Args:
+        client: sync or async, with any transport.
+        **thresholds: `idle_threshold`, `quiet_threshold`, `give_up_after`, `submission_deadline`, in seconds.
+
+    Raises:
+        TypeError: an unknown threshold, or a transport that takes no attributes.
+    """
+    seen = Seen(**thresholds)
+    watch = Watch(seen.observer, Containment(strict=True))
+    patches = [ObjectPatch(transport, watch) for transport in transports_of(client)]
+    try:
+        yield seen
+    finally:
+        for patch in patches:
+            patch.remove()

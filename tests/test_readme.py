@@ -1,0 +1,76 @@
+"""The README says what is so."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests import readme
+
+from opentelemetry.instrumentation.httpx_sse._options import PREFIX, Options, read_options
+
+TEXT = readme.README.read_text()
+CHECKOUT = Path(readme.__file__).resolve().parents[1]
+
+
+def test_generated_parts_are_current() -> None:
+    """The table and the diagrams are what the code gives now."""
+    assert readme.current(TEXT) == TEXT
+
+
+def test_every_make_target_named_exists() -> None:
+    """Each `make x` of the README is a target of the Makefile."""
+    targets = set(re.findall(r"^([a-z]+):", (CHECKOUT / "Makefile").read_text(), re.MULTILINE))
+
+    assert set(re.findall(r"\bmake ([a-z]+)", TEXT)) <= targets
+
+
+def test_every_option_is_told() -> None:
+    """Each option of `Options` stands in the table, with its variable."""
+    told = dict(re.findall(r"^\| `(\w+)`(?:, `\w+`)? \|([^|]*)\|", TEXT, re.MULTILINE))
+    names = [name for name in Options.__dataclass_fields__ if f"`{name}`" not in TEXT]
+
+    assert names == []
+    assert "idle_threshold" in told
+
+
+@pytest.mark.parametrize("variable", re.findall(r"\b(OTEL_PYTHON_HTTPX_SSE_[A-Z_]+)\b", TEXT))
+def test_every_variable_named_is_read(variable: str) -> None:
+    """A variable of ours that the README names belongs to an option."""
+    assert variable.removeprefix(PREFIX).lower() in Options.__dataclass_fields__
+
+
+def test_the_example_runs() -> None:
+    """The lines for switching on by hand run as they stand."""
+    example = re.search(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    assert example is not None
+    program = "import httpx\nclient = httpx.Client()\n" + example.group(1)
+
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, check=False)
+
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_defaults_are_those_of_the_table() -> None:
+    """The defaults that the README gives for times are the options' own."""
+    rows = re.findall(r"^\| `(\w+)` \|[^|]*\| (\d+) s \|", TEXT, re.MULTILINE)
+    options = read_options({}, {})
+
+    assert {name: float(seconds) for name, seconds in rows} == {
+        name: getattr(options, name) for name, _ in rows
+    }
+    assert len(rows) == 3
+
+
+@pytest.mark.parametrize("module", sorted(set(re.findall(r"`(_[a-z]+)`", TEXT))))
+def test_every_module_of_the_tour_exists(module: str) -> None:
+    """The tour names modules that are there."""
+    house = CHECKOUT / "instrumentation/opentelemetry/instrumentation/httpx_sse"
+    found = [
+        *house.glob(f"{module}.py"),
+        *house.glob(f"{module}/__init__.py"),
+        *house.glob(f"_ledger/{module}.py"),
+    ]
+
+    assert len(found) == 1
