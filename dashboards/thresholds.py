@@ -148,7 +148,7 @@ TABLE: Final[Mapping[str, Row]] = MappingProxyType(
                 "in ten minutes, the request is slow, not lost",
             ),
             limit=Number(
-                60 * MINUTE, "age", "whatever else the process gets; raise it above your longest tool"
+                120 * MINUTE, "age", "whatever else the process gets; raise it above your longest tool"
             ),
             for_=_window(2, "four scrapes"),
             keep=_window(0, "the age ends with the request"),

@@ -1,13 +1,13 @@
 """Whole series as a fleet of clients would export them, out of a few lines that say what happened.
 
 A process exports every label set of `zeroed` at 0 from its start, and others from their first event on. Each
-series carries the labels of the target, of the scope and of the server. A restart makes counters begin at 0 after
-one missed scrape; a gauge whose subject has gone ends with a staleness marker, as a scrape would leave it.
+series carries the labels of the target, of the scope and of the server. A restart makes counters begin at 0
+after one missed scrape; a gauge whose subject has gone ends with a staleness marker, as a scrape leaves it.
 """
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from dashboards.catalogue import METRICS, Series, exported, label
@@ -19,6 +19,9 @@ SCRAPE: Final = 30.0
 """Seconds between two samples."""
 
 MINUTE: Final = 60.0
+ADDED: Final = frozenset({"sse.client.logical_streams"})
+"""Gauges that count; of the others the highest is shown."""
+
 ABSENT: Final = "_"
 STALE: Final = "stale"
 
@@ -27,7 +30,7 @@ Labels = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """Events on a counter: so many a minute from `since` to `until`, or `times` at each of the moments `at`."""
+    """Events on a counter: so many a minute from `since` to `until`, or `times` at each moment of `at`."""
 
     metric: str
     labels: Labels = ()
@@ -47,12 +50,13 @@ class Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """A gauge from `since` to `until`: `value`, growing by `per_minute`."""
+    """A gauge from `since` to `until`: `value`, growing by `per_minute` up to `stands`."""
 
     metric: str
     labels: Labels = ()
     value: float = 0.0
     per_minute: float = 0.0
+    stands: float = math.inf
     since: float = 0.0
     until: float = math.inf
     on: tuple[str, ...] = ("app-1",)
@@ -61,7 +65,7 @@ class Level:
     def at(self, minute: float) -> float | None:
         if not self.since <= minute < self.until:
             return None
-        return self.value + self.per_minute * (minute - self.since)
+        return self.value + self.per_minute * (min(minute, self.stands) - self.since)
 
 
 Happening = Count | Level
@@ -89,14 +93,44 @@ class Process:
 SERVERS: Final = (("mcp.example.com", "443"), ("tools.example.org", "8443"), ("_OTHER", "0"))
 
 
-def everywhere(
-    happenings: Iterable[Happening], *names: str, server: int | None = None
-) -> tuple[Happening, ...]:
-    """The same on other processes, or towards another server."""
-    return tuple(
-        replace(one, on=names or one.on, server=one.server if server is None else server)
-        for one in happenings
-    )
+@dataclass(frozen=True, slots=True)
+class When:
+    """When and where something happens: minutes, processes, a server."""
+
+    since: float = 0.0
+    until: float = math.inf
+    on: tuple[str, ...] = ("app-1",)
+    server: int = 0
+
+    def count(
+        self, metric: str, *labels: str, per_minute: float = 0, at: tuple[float, ...] = (), times: float = 1
+    ) -> Count:
+        return Count(
+            metric=metric,
+            labels=labels,
+            per_minute=per_minute,
+            at=at,
+            times=times,
+            since=self.since,
+            until=self.until,
+            on=self.on,
+            server=self.server,
+        )
+
+    def level(
+        self, metric: str, *labels: str, value: float = 0, per_minute: float = 0, stands: float = math.inf
+    ) -> Level:
+        return Level(
+            metric=metric,
+            labels=labels,
+            value=value,
+            per_minute=per_minute,
+            stands=stands,
+            since=self.since,
+            until=self.until,
+            on=self.on,
+            server=self.server,
+        )
 
 
 def input_series(
@@ -154,7 +188,9 @@ def _levelled(process: Process, levels: Sequence[Level], minute: float) -> float
     began, scraped = process.life(minute)
     now = [level.at(minute) for level in levels if level.until > began]
     values = [value for value in now if value is not None]
-    return max(values) if values and scraped else None
+    if not values or not scraped:
+        return None
+    return sum(values) if levels[0].metric in ADDED else max(values)
 
 
 def _selector(process: Process, metric: _names.Metric, labels: Labels, server: int) -> str:
@@ -171,13 +207,11 @@ def _selector(process: Process, metric: _names.Metric, labels: Labels, server: i
 
 
 def _written(values: Sequence[float | None]) -> str:
-    """Samples in promtool's notation: runs of one value are shortened, and a series that ends is marked stale."""
+    """Samples in promtool's notation: runs are shortened, and a series that ends is marked stale."""
     words: list[str] = []
     for i, value in enumerate(values):
         ended = value is None and i > 0 and values[i - 1] is not None
-        word = (
-            STALE if ended else ABSENT if value is None else f"{value:g}" if value < 1e6 else f"{value:.0f}"
-        )
+        word = STALE if ended else ABSENT if value is None else f"{value:.10g}"
         words.append(word)
     return " ".join(_runs(words))
 
