@@ -7,20 +7,22 @@
 PYTHON ?= python3
 RUN := .venv/bin
 
-.PHONY: demo test check bench output format system matrix clean
+.PHONY: demo test check lint bench output format system matrix clean
 
 demo: .venv/ready
 	$(RUN)/python -m tests.e2e.demo
 
-test: system check matrix
-	$(RUN)/python -m pytest tests --ignore=tests/bench
+test: system lint matrix
+	$(RUN)/python -m pytest
 
-check: .venv/ready
+check: lint
+	$(RUN)/python -m pytest -m "not e2e" -q
+
+lint: .venv/ready
 	$(RUN)/ruff check
 	$(RUN)/ruff format --check
 	$(RUN)/mypy
 	$(RUN)/lint-imports --no-logo
-	$(RUN)/python -m pytest tests --ignore=tests/bench -m "not e2e" -q
 
 matrix: .venv/ready
 	$(RUN)/nox -f tests/noxfile.py --non-interactive

@@ -4,6 +4,7 @@ The facade between host and core. It turns what passes by into facts, stamps the
 the ledger concludes to a sink. It knows neither httpx nor OpenTelemetry; requests and responses are met by shape.
 """
 
+import os
 import threading
 import time
 import weakref
@@ -41,7 +42,7 @@ RESULT_BODY_LIMIT: Final = 256 * 1024
 """Bytes of a JSON result that are peeked at; of a longer one, head and tail."""
 
 REQUEST_BODY_LIMIT: Final = 4 * 1024 * 1024
-"""Bytes of a request's body that are read for its JSON-RPC messages."""
+"""Bytes of a request's body that are read for its JSON-RPC messages; of a longer one, head and tail."""
 
 EDGE: Final = 4096
 """Bytes of head and tail that are kept of what is too long."""
@@ -87,7 +88,9 @@ class Observer:
         self.liveness_key = liveness_key
         self._sink = sink
         self._ledger = Ledger(thresholds)
-        self._lock = threading.Lock()
+        # A signal handler or a finalizer of the host may send a request while we hold it: never wait for ourselves.
+        self._lock = threading.RLock()
+        _OBSERVERS.add(self)
         self._numbers = count(1)
         self._pools: dict[int, tuple[weakref.ref[object], int]] = {}
         # Finalizers only append here: they run at any moment, inside anybody's lock.
@@ -149,6 +152,22 @@ class Observer:
             return 0
         return number
 
+    def after_fork(self) -> None:
+        """In a child, a lock that another thread of the parent held would stay locked for ever."""
+        self._lock = threading.RLock()
+
+
+_OBSERVERS: Final["weakref.WeakSet[Observer]"] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for observer in list(_OBSERVERS):
+        observer.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
 
 def _may_matter(method: str, headers: Mapping[bytes, bytes], ledger: Ledger) -> bool:
     """A cheap look before the request is described: most requests of most programs end here."""
@@ -156,7 +175,8 @@ def _may_matter(method: str, headers: Mapping[bytes, bytes], ledger: Ledger) -> 
         b"mcp-session-id" in headers
         or b"mcp-protocol-version" in headers
         or b"last-event-id" in headers
-        or (method == "POST" and (_accepts_stream(headers) or ledger.has_endpoints))
+        or (method == "POST" and _accepts_stream(headers))
+        or ledger.awaits_plain
     )
 
 
@@ -456,8 +476,10 @@ def _messages(request: Request, liveness_key: str | None) -> tuple[Message, ...]
         content = request.content  # type: ignore[attr-defined]
     except Exception:  # noqa: BLE001 - RequestNotRead of either library
         return ()
-    if not isinstance(content, bytes) or len(content) > REQUEST_BODY_LIMIT:
+    if not isinstance(content, bytes):
         return ()
+    if len(content) > REQUEST_BODY_LIMIT:
+        return read_data(content[:EDGE], content[-EDGE:])
     return read_data(content, liveness_key=liveness_key)
 
 

@@ -290,6 +290,7 @@ class Spans:
             PROBE_KIND: verdict.kind,
             PROBE_OUTCOME: verdict.outcome,
             PROBE_CONTEXT: verdict.context,
+            PROTOCOL_VERSION: verdict.version,
             **({METHOD: verdict.method} if verdict.method else {}),
             **self._identifiers.session(verdict.session),
             **self._identifiers.request(verdict.request_id),
@@ -304,6 +305,7 @@ class Spans:
             ANSWER_OUTCOME: verdict.outcome,
             ANSWER_TIMING: verdict.timing,
             DISPOSITION: verdict.disposition,
+            PROTOCOL_VERSION: verdict.version,
             **self._identifiers.session(verdict.session),
             **self._identifiers.request(verdict.request_id),
         }

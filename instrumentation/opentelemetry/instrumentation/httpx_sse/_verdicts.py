@@ -188,6 +188,7 @@ class Probed(Verdict):
     outcome: ProbeOutcome
     context: ProbeContext
     method: str
+    version: str
     request_id: JsonId | None
     session: str
     stream: int | None
@@ -266,6 +267,7 @@ class AnswerSettled(Verdict):
     outcome: AnswerOutcome
     disposition: Disposition
     timing: AnswerTiming
+    version: str
     request_id: JsonId | None
     session: str | None
     stream: int | None

@@ -45,6 +45,7 @@ from .._events import (
     Unanswered,
 )
 from .._failure import Failure, Ruling, classify
+from .._names import FailurePoint, StreamKind
 from .._verdicts import Classified, Snapshot, Verdict
 from . import _attempts, _departures, _dialogue, _outcomes, _progress, _sessions
 from ._records import Dialogue, Flight, Logical
@@ -88,40 +89,52 @@ class Ledger:
         return _departures.snapshot(self._state, at=at)
 
     @property
-    def has_endpoints(self) -> bool:
-        """Whether two-endpoint streams (MCP 2024-11-05) are known, whose POSTs look like any other."""
-        return len(self._state.endpoints) > 0
+    def awaits_plain(self) -> bool:
+        """Whether requests that do not look like MCP may matter: to the endpoint of a two-endpoint stream
+        (MCP 2024-11-05), or as the second half of a redirect."""
+        return len(self._state.endpoints) > 0 or len(self._state.redirects) > 0
 
     def knows(self, event: Sent) -> bool:
-        """Whether a request that is not MCP-shaped resumes or serves a stream that is known here."""
-        if event.target in self._state.endpoints:
+        """Whether a request that is not MCP-shaped continues something that is known here."""
+        state = self._state
+        if event.target in state.endpoints or (event.pool, event.target) in state.redirects:
             return True
         if not event.cursor or event.http_method != "GET":
             return False
-        place = self._state.places.peek((event.origin, event.pool))
+        place = state.places.peek((event.origin, event.pool))
         return place is not None and any(event.cursor in s.ids for s in place.newest_first())
 
     # -------------------------------------------------------------- a request leaves
 
     def _sent(self, event: Sent, at: float) -> Verdicts:
-        flight = self._flight(event, at)
-        self._state.flights.put(event.exchange, flight)
+        state = self._state
+        before = state.redirects.pop((event.pool, event.target))
+        legacy = state.endpoints.get(event.target) if event.http_method == "POST" else None
+        flight = self._flight(event, at, legacy)
         if event.http_method != "DELETE":
             flight.place.used_at = at
-        yield from _dialogue.sent(self._state, flight)
-        yield from _sessions.sent(flight, at)
-        if flight.stream is not None:
-            # A redirected attempt, or a POST to the endpoint of a two-endpoint stream.
+        yield from self._keep(flight, at)
+        if before is not None:
+            yield from self._follow(flight, before, at)
             return
-        if event.http_method == "GET" and (event.mcp or self.knows(event)):
+        yield from _dialogue.sent(state, flight)
+        yield from _sessions.sent(flight, at)
+        if legacy is not None:
+            self._carry(flight, legacy)
+        elif event.http_method == "GET" and (event.mcp or self.knows(event)):
             yield from self._stream_requested(flight, at)
         elif any(request.method == "subscriptions/listen" for request in flight.requests):
             yield from self._listen_requested(flight, at)
 
-    def _flight(self, event: Sent, at: float) -> Flight:
+    def _keep(self, flight: Flight, at: float) -> Verdicts:
+        """Too many exchanges at once: the one that was quiet longest is not watched to its end."""
+        gone = self._state.flights.put(flight.exchange, flight)
+        if gone is not None:
+            yield from _outcomes.ended(self._state, gone, Ended(exchange=gone.exchange, how="abandoned"), at)
+            _sessions.landed(gone, at)
+
+    def _flight(self, event: Sent, at: float, legacy: Logical | None) -> Flight:
         state = self._state
-        redirected = state.redirects.pop((event.pool, event.target))
-        legacy = state.endpoints.get(event.target) if event.http_method == "POST" else None
         session = None
         if event.session and dialect_of(event.version).has_sessions:
             session = state.session(event.origin, event.session, event.pool, at)
@@ -130,27 +143,25 @@ class Ledger:
             session = None
         place = session.place if session else state.place(event.origin, event.pool)
         dialogue = session.dialogue if session else Dialogue(state.number())
-        flight = Flight(event, at, place, dialogue, dialect, session)
         if legacy is not None:
-            flight.place, flight.dialogue, flight.dialect = legacy.place, legacy.dialogue, legacy.dialect
-        elif redirected is not None:
-            self._follow(flight, redirected)
-        return flight
+            return Flight(event, at, legacy.place, legacy.dialogue, legacy.dialect, legacy=legacy)
+        return Flight(event, at, place, dialogue, dialect, session)
 
     @staticmethod
     def _dialect(event: Sent, agreed: str) -> Dialect:
         """From the header, else from the session's `initialize` (design, Terms: dialect)."""
         return dialect_of(event.version or agreed)
 
-    def _follow(self, flight: Flight, before: Flight) -> None:
-        """A redirect is followed: the same request at another place."""
-        flight.dialogue, flight.place = before.dialogue, before.place
-        flight.session, flight.dialect = before.session, before.dialect
-        flight.at = before.at
-        if not flight.sent.messages:
-            flight.requests, flight.replies = before.requests, before.replies
+    def _follow(self, flight: Flight, before: Flight, at: float) -> Verdicts:
+        """A redirect is followed: the same request, and the same attempt, at another place."""
+        flight.at, flight.place, flight.dialogue = before.at, before.place, before.dialogue
+        flight.session, flight.dialect, flight.legacy = before.session, before.dialect, before.legacy
+        flight.requests, flight.replies = before.requests, before.replies
+        flight.probe, flight.met_lost = before.probe, before.met_lost
+        if flight.session is not None:
+            flight.session.requests_open += 1
         if before.stream is not None:
-            tuple(_attempts.begin(self._state, flight, before.stream, flight.at))
+            yield from _attempts.begin(self._state, flight, before.stream, at)
 
     def _stream_requested(self, flight: Flight, at: float) -> Verdicts:
         """A GET that asks for a stream."""
@@ -207,8 +218,8 @@ class Ledger:
         """Only the answer showed that the request opens a stream."""
         sent = flight.sent
         if sent.http_method == "POST":
-            kind = "response" if sent.mcp and flight.requests else "other"
-            stream = self._state.stream(flight, kind, at)  # type: ignore[arg-type]
+            kind: StreamKind = "response" if flight.requests else "other"
+            stream = self._state.stream(flight, kind, at)
             self._carry(flight, stream)
             yield from _attempts.begin(self._state, flight, stream, at)
             return
@@ -284,7 +295,7 @@ class Ledger:
         ruling = None
         if event.error != "cancelled":
             ruling = self._rule(flight, NO_BODY, error=event)
-            if ruling is not None and (flight.sent.mcp or flight.stream is not None):
+            if ruling is not None:
                 yield self._classified(flight, ruling)
             yield from _dialogue.answers_settled(flight, ruling)
             yield from _dialogue.unanswered(flight, event.error, at)
@@ -300,7 +311,9 @@ class Ledger:
         if flight.answered.is_stream:
             yield from _outcomes.ended(self._state, flight, event, at)
             yield from _dialogue.answers_settled(flight, None)
-        elif flight.sent.mcp or flight.stream is not None:
+        elif flight.answered.status in _REDIRECT and flight.answered.location:
+            yield from _outcomes.refused(flight, None, at)
+        else:
             yield from self._body_ended(flight, event, flight.answered.status, at)
         _sessions.landed(flight, at)
 
@@ -311,8 +324,7 @@ class Ledger:
         yield from self._delivered(flight, self._countable(flight, event.body, status), at)
         if ruling is not None:
             yield self._classified(flight, ruling, point)
-        if status not in _REDIRECT:
-            yield from _dialogue.answers_settled(flight, ruling)
+        yield from _dialogue.answers_settled(flight, ruling)
         if ruling is not None:
             yield from _dialogue.unanswered(flight, str(status), at)
         yield from _outcomes.refused(flight, ruling, at)
@@ -348,11 +360,11 @@ class Ledger:
         )
 
     @staticmethod
-    def _classified(flight: Flight, ruling: Ruling, point: str | None = None) -> Classified:
+    def _classified(flight: Flight, ruling: Ruling, point: FailurePoint | None = None) -> Classified:
         return Classified(
             server=flight.place.origin,
             exchange=flight.exchange,
-            point=point or _outcomes.point_of(flight),  # type: ignore[arg-type]
+            point=point or _outcomes.point_of(flight),
             disposition=ruling.disposition,
             reason=ruling.reason,
         )

@@ -103,19 +103,20 @@ def begin(state: State, flight: Flight, stream: Logical, at: float, *, foreign: 
     sent = flight.sent
     flight.stream, stream.touched_at = stream, at
     state.streams.get(stream.number)
-    if last is not None and last.is_redirected:
-        # A 3xx is no outcome, and the request that follows it is the same attempt.
+    # A 3xx is no outcome, and the request that follows it is the same attempt.
+    is_same = last is not None and last.is_redirected
+    if last is not None and is_same:
         last.is_redirected, last.ended_at = False, None
         flight.attempt = last
-        return
-    stream.attempts += 1
-    flight.attempt = stream.attempt = Attempt(
-        is_reconnect=foreign or stream.attempts > 1,
-        started_at=flight.at,
-        has_cursor=bool(sent.cursor),
-        credentials=sent.credentials,
-        after_rejection=bool(sent.cursor) and stream.rejected_with == sent.credentials,
-    )
+    else:
+        stream.attempts += 1
+        flight.attempt = stream.attempt = Attempt(
+            is_reconnect=foreign or stream.attempts > 1,
+            started_at=flight.at,
+            has_cursor=bool(sent.cursor),
+            credentials=sent.credentials,
+            after_rejection=bool(sent.cursor) and stream.rejected_with == sent.credentials,
+        )
     request = flight.requests[0] if flight.requests else None
     yield AttemptBegun(
         server=stream.origin,
@@ -129,7 +130,7 @@ def begin(state: State, flight: Flight, stream: Logical, at: float, *, foreign: 
         method=request.method if request else "",
         request_id=request.id if request else None,
     )
-    if flight.attempt.is_reconnect:
+    if flight.attempt.is_reconnect and not is_same:
         yield from _reconnected(state, flight, stream, last, foreign=foreign)
 
 

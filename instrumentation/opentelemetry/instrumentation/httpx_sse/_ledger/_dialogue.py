@@ -136,8 +136,10 @@ def _responded(state: State, flight: Flight, message: Message, at: float) -> Ver
 def unanswered(flight: Flight, error: str, at: float) -> Verdicts:
     """The exchange failed; requests that have no response yet will have none."""
     for request in flight.requests:
-        if request.answered_by is None and request.stream is None:
+        if request.answered_by is None and (request.stream is None or flight.legacy is not None):
             request.is_over = True
+            if request.stream is not None:
+                request.stream.requests.pop(request.id, None)
             yield _operation_ended(flight, request, error, None, at)
 
 
@@ -277,6 +279,7 @@ def answers_settled(flight: Flight, ruling: Ruling | None) -> Verdicts:
             outcome=outcome,
             disposition="continue" if ruling is None else ruling.disposition,
             timing=reply.timing,
+            version=flight.dialect.version,
             request_id=reply.message.id,
             session=flight.session.id if flight.session else None,
             stream=prompt.stream.number if prompt and prompt.stream else None,

@@ -198,9 +198,13 @@ def refused(flight: Flight, ruling: Ruling | None, at: float) -> Verdicts:
         return
     status = flight.answered.status
     attempt.ended_at = stream.touched_at = at
-    if ruling is None:
-        # A redirect: the request that follows is the same attempt.
-        attempt.is_redirected = 300 <= status < 400  # noqa: PLR2004
+    if 300 <= status < 400 and ruling is None:  # noqa: PLR2004
+        # The request that follows is the same attempt.
+        attempt.is_redirected = True
+    elif ruling is None:
+        # A POST that asked for a stream was answered without one.
+        attempt.is_refused = True
+        yield from _settle(flight, stream, attempt, "not_sse", "terminal")
     else:
         attempt.is_refused = True
         outcome: ReconnectOutcome = "refused" if status >= 400 else "not_sse"  # noqa: PLR2004

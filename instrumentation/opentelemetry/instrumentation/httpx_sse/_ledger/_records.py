@@ -287,6 +287,8 @@ class Flight:
     probe: Probe | None = None
     met_lost: bool = False
     """The session was already lost when the request was sent."""
+    legacy: Logical | None = None
+    """2024-11-05: the stream that answers what is POSTed here."""
     stream: Logical | None = None
     attempt: Attempt | None = None
     answered: Answered | None = None
