@@ -60,7 +60,7 @@ class Flow:
 
 
 def _flows() -> Iterator[Flow]:
-    healthy = (
+    healthy: tuple[tuple[str, tuple[str, ...], float], ...] = (
         ("sse.client.events", ("response", "notification"), 40.0),
         ("sse.client.events", ("response", "response"), 12.0),
         ("sse.client.events", ("standalone", "comment"), 8.0),
@@ -79,7 +79,7 @@ def _flows() -> Iterator[Flow]:
         ("sse.client.classifications", ("request", "terminal", "method_missing"), 0.05),
         ("sse.client.reprompts", ("elicitation/create", "input_required", "answered"), 0.4),
     )
-    ill = (
+    ill: tuple[tuple[str, tuple[str, ...], float], ...] = (
         ("sse.client.reconnects", ("response", "server_close", "sent"), 55.0),
         ("sse.client.reconnects", ("response", "after_terminal", "sent"), 6.0),
         ("sse.client.reconnects", ("standalone", "network_error", "dropped"), 2.0),
@@ -216,9 +216,8 @@ def _families() -> dict[str, dict[Labels, Course]]:
         ]
         for (_, high), part in zip(_edges(metric), accumulate(shares), strict=True):
             bound = "+Inf" if math.isinf(high) else str(high)
-            families[f"{name}_bucket"][(*labels, ("le", bound))] = _counted(
-                flow.rate * part, fault=flow.fault
-            )
+            bucket = (*labels, ("le", bound))
+            families[f"{name}_bucket"][bucket] = _counted(flow.rate * part, fault=flow.fault)
         families[f"{name}_count"][labels] = _counted(flow.rate, fault=flow.fault)
         families[f"{name}_sum"][labels] = _counted(flow.rate * sum(flow.at) / len(flow.at), fault=flow.fault)
     for (name, values, course, fault), (process, server) in product(_GAUGES, _places()):
@@ -247,7 +246,8 @@ def _by_prometheus(end: float) -> dict[str, dict[Labels, Course]]:
     states: dict[Labels, Course] = {}
     for name, (severity, begin, more) in firing.items():
         labels = (("alertname", name), ("severity", severity), *at, *more)
-        alerts[(*labels, ("alertstate", "firing"))] = _from(begin, 1.0)
+        alert = (*labels, ("alertstate", "firing"))
+        alerts[alert] = _from(begin, 1.0)
         states[labels] = _from(begin, end - begin)
     recording = Recordings(Settings()).rows["streams"].name
     overflow = (("job", JOB), ("instance", PROCESSES[2]), ("otel_metric_overflow", "true"))
