@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import promql_parser as promql
 from dashboards.catalogue import (
@@ -125,7 +125,7 @@ def template_label_promql(dashboard: Json) -> Iterator[str]:
             if not found:
                 yield f"${name} is no label_values"
             else:
-                yield from known(parsed(found[1]), f"${name}")
+                yield from _errors(found[1]) or known(parsed(found[1]), f"${name}")
 
 
 def template_on_time_change_reload(dashboard: Json) -> Iterator[str]:
@@ -216,11 +216,12 @@ def target_counter_agg(dashboard: Json) -> Iterator[str]:
                 yield f"{panel['title']}: {selector.name} in {function}"
 
 
-def _errors(expression: str) -> Iterator[str]:
+def _errors(expression: str) -> list[str]:
     try:
         parsed(expression)
     except ValueError as error:
-        yield str(error)
+        return [str(error)]
+    return []
 
 
 def _range(call: promql.Call) -> timedelta | None:
@@ -318,15 +319,20 @@ def kept(expression: promql.Expr) -> set[str]:
     return labels
 
 
+def keeps(node: Any) -> TypeGuard[promql.AggregateExpr]:
+    """Whether only the labels that it names come through. `topk` lets all of them through."""
+    return isinstance(node, promql.AggregateExpr) and str(node.op) not in {"topk", "bottomk"}
+
+
+def renames(node: Any) -> TypeGuard[promql.Call]:
+    return isinstance(node, promql.Call) and node.func.name == "label_replace"
+
+
 def unaggregated(expression: promql.Expr) -> Iterator[str]:
     """Selectors that keep the labels of the scope, which change with a release."""
     for node, above in nodes(expression):
         if isinstance(node, promql.VectorSelector):
-            over = [
-                up
-                for up in above
-                if isinstance(up, promql.AggregateExpr) and str(up.op) not in {"topk", "bottomk"}
-            ]
+            over = [up for up in above if keeps(up)]
             if not over or any(str(up.modifier).startswith("without") for up in over):
                 yield node.prettify()
 

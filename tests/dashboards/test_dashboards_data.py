@@ -1,0 +1,138 @@
+"""Every query of every panel, asked of a real Prometheus that has an hour in which everything happened."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dashboards import endpoint, overview
+from dashboards.thresholds import Settings
+from tests.dashboards import lint
+from tests.dashboards.look import sample
+from tests.dashboards.look.render import Prometheus, answers
+
+END = 1_790_000_000.0
+ILL = next(server.address for server in sample.SERVERS if server.ill)
+CHOICES = {"overview": (overview, {}), "endpoint": (endpoint, {"server": ILL})}
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(
+        not (shutil.which("prometheus") and shutil.which("promtool")), reason="Prometheus is not installed"
+    ),
+]
+
+
+@contextmanager
+def serving(data: Path) -> Iterator[str]:
+    """A Prometheus over a folder of blocks; its URL."""
+    config = data.parent / "prometheus.yml"
+    config.write_text("{}", encoding="utf-8")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = listener.getsockname()
+    host = "{}:{}".format(*address)
+    command = ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={data}"]
+    # The hour stands still while time goes on: without this it would be too old one day.
+    command += [f"--web.listen-address={host}", "--storage.tsdb.retention.time=100y"]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as server:
+        try:
+            wait(address)
+            yield f"http://{host}"
+        finally:
+            server.terminate()
+
+
+def wait(address: tuple[str, int], seconds: float = 60) -> None:
+    """Until somebody listens there."""
+    limit = time.monotonic() + seconds
+    while not listens(address):
+        assert time.monotonic() < limit
+        time.sleep(0.1)
+
+
+def listens(address: tuple[str, int]) -> bool:
+    try:
+        socket.create_connection(address, timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.fixture(scope="module")
+def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    """One that has the invented hour."""
+    folder = tmp_path_factory.mktemp("prometheus")
+    hour, data = folder / "hour.om", folder / "data"
+    with hour.open("w", encoding="utf-8") as out:
+        sample.write(out, END)
+    command = ["promtool", "tsdb", "create-blocks-from", "openmetrics", str(hour), str(data)]
+    subprocess.run(command, check=True, capture_output=True)
+    hour.unlink()
+    with serving(data) as url:
+        yield Prometheus(url)
+
+
+def asked(prometheus: Prometheus, name: str, *, end: float, span: int) -> dict[str, tuple[str, Any]]:
+    """The answer to each query, with the title of its panel."""
+    module, chosen = CHOICES[name]
+    dashboard = module.build(Settings())
+    values = {"__rate_interval": "2m", **chosen}
+    found = answers(dashboard, prometheus, end=end, span=span, step=30, values=values)
+    return {
+        key: (panel["title"], found[key]["result"])
+        for panel, target in lint.targets(dashboard)
+        for key in [f"{panel['id']}:{target['refId']}"]
+    }
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_every_query_has_an_answer_when_everything_goes_wrong(prometheus: Prometheus, name: str) -> None:
+    """No panel is empty because of its query, and no query is refused."""
+    empty = [title for title, result in asked(prometheus, name, end=END, span=3600).values() if not result]
+
+    assert empty == []
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_no_tile_is_amber_or_red_while_all_is_well(prometheus: Prometheus, name: str) -> None:
+    """Before the fault began there is nothing to see: a healthy fleet does not cry wolf."""
+    module, _ = CHOICES[name]
+    dashboard = module.build(Settings())
+    found = asked(prometheus, name, end=END - sample.FAULT - 60, span=600)
+    for panel in dashboard["panels"]:
+        if panel["type"] == "stat":
+            _, result = found[f"{panel['id']}:A"]
+            values = [float(series["values"][-1][1]) for series in result]
+            first_step = panel["fieldConfig"]["defaults"]["thresholds"]["steps"][1:2]
+            assert all(value < step["value"] for value in values for step in first_step), panel["title"]
+
+
+def test_the_line_of_the_ill_server_is_first_in_the_table(prometheus: Prometheus) -> None:
+    """Whoever looks at the last table finds the server that has the faults."""
+    found = asked(prometheus, "overview", end=END, span=3600)
+    (faults,) = [
+        result for key, (title, result) in found.items() if title.startswith("Servers") and key.endswith("A")
+    ]
+    worst = max(faults, key=lambda row: float(row["value"][1]))
+
+    assert worst["metric"]["server_address"] == ILL
+
+
+def test_idle_limits_are_told_apart(prometheus: Prometheus) -> None:
+    """Streams that were cut after 60 and after 300 s of silence are counted under these limits, all together."""
+    found = asked(prometheus, "overview", end=END, span=3600)
+    (cut,) = [result for title, result in found.values() if title.startswith("Streams that were cut")]
+    counts: dict[str, float] = {}
+    for row in cut:
+        if row["metric"]["server_address"] == ILL:
+            counts[row["metric"]["limit"]] = float(row["value"][1])
+
+    assert set(counts) == {"60 s", "under 25 s", "300 s", "125 s", "no known limit"}
+    assert counts["60 s"] == pytest.approx(2 * counts["under 25 s"], rel=0.1)
