@@ -12,6 +12,7 @@ from .behaviour import (
     BUSY,
     ERRORS,
     EVENTS,
+    EVERYWHERE,
     PROBES,
     REQUESTS_LOST,
     RETRIES,
@@ -25,25 +26,26 @@ from .scenario import Fires, Scenario
 from .series import JOB, Process, When
 
 OVERFLOW: Final = (
-    f'sse_client_events_total{{job="{JOB}",instance="app-1:9464",server_address="",server_port="",'
+    f'{{job="{JOB}",instance="app-1:9464",server_address="",server_port="",'
     'otel_metric_overflow="true",otel_scope_name="opentelemetry.instrumentation.httpx_sse"}'
 )
 
 
-def quarter(alert: str, *, on: str = "app-1", server: int = 0) -> Fires:
+def quarter(alert: str, *, says: str = "") -> Fires:
     """What happened at 12.1 is told two minutes later and for a quarter of an hour."""
-    return Fires(alert, 14.1, 14.7, 25.8, 27.1, on=on, server=server)
+    return Fires(alert, 14.1, 14.7, 25.8, 27.1, says=says)
 
 
 DEAD: Final = (
     Scenario(
         title="one session dead after a replay is for the dashboard",
         happenings=replayed(When(), 0, 1, at=12.1),
+        scrape=45,
     ),
     Scenario(
         title="two are a page, for a quarter of an hour",
         happenings=replayed(When(), 3, 2, at=12.1),
-        fires=(quarter("SSESessionDeadAfterReplay"),),
+        fires=(quarter("SSESessionDeadAfterReplay", says="2"),),
     ),
     Scenario(
         title="one on each of two processes are two at the server",
@@ -56,8 +58,12 @@ DEAD: Final = (
         servers=2,
     ),
     Scenario(
-        title="3 dead of 80 are a deploy",
-        happenings=replayed(When(), 77, 3, at=12.1),
+        title="3 dead of 81 are a deploy",
+        happenings=replayed(EVERYWHERE, 26, 1, at=12.1),
+    ),
+    Scenario(
+        title="39 dead of 800 are under a twentieth",
+        happenings=replayed(When(), 761, 39, at=12.1),
     ),
     Scenario(
         title="3 dead of 45 are a page, whatever pings and doubtful probes there are",
@@ -85,22 +91,22 @@ REPROMPTS: Final = (
     *(
         Scenario(
             title=f"the fourth time of one prompt is a page, by {trigger}",
-            happenings=BUSY + reprompted(When(12, 20), 3, trigger),
-            fires=(Fires("SSERepromptLoop", 12.6, 13.1, 29.4, 31.1),),
+            happenings=BUSY + reprompted(When(12, 20), 3, trigger) + reprompted(When(12, 20), 1, other),
+            fires=(Fires("SSERepromptLoop", 12.6, 13.1, 29.4, 31.1, says="3"),),
         )
-        for trigger in ("replay", "resend")
+        for trigger, other in (("replay", "resend"), ("resend", "replay"))
     ),
     *(
         Scenario(
             title=f"the seventh time is a warning, by {trigger}",
-            happenings=BUSY + reprompted(When(12, 20), 6, trigger),
-            fires=(Fires("SSERepromptLoop", 12.6, 13.1, 29.4, 31.1, severity="warning"),),
+            happenings=BUSY + reprompted(When(12, 20), 6, trigger) + reprompted(When(12, 20), 1, other),
+            fires=(Fires("SSERepromptLoop", 12.6, 13.1, 29.4, 31.1, severity="warning", says="6"),),
         )
-        for trigger in ("input_required", "url_required")
+        for trigger, other in (("input_required", "url_required"), ("url_required", "input_required"))
     ),
     Scenario(
         title="prompts of two processes at two servers are two pages",
-        happenings=reprompted(When(12, 20), 4) + reprompted(When(12, 20, ("app-2",), 1), 4),
+        happenings=reprompted(When(12, 20), 7) + reprompted(When(12, 20, ("app-2",), 1), 7),
         servers=2,
         fires=(
             Fires("SSERepromptLoop", 12.6, 13.1),
@@ -130,8 +136,17 @@ ANSWERS_REJECTED: Final = (
         fires=(quarter("SSEAnswersRejected"),),
     ),
     Scenario(
-        title="5 refused of 30 are some late ones",
-        happenings=answered(When(), 25, 5, at=12.1),
+        title="6 refused of 36 are some late ones",
+        happenings=answered(EVERYWHERE, 10, 2, at=12.1),
+    ),
+    Scenario(
+        title="one refused in each of three ways are three",
+        happenings=(
+            *answered(When(), 1, 1, at=12.1, outcome="rejected"),
+            *answered(When(on=("app-2",)), 1, 1, at=12.1, outcome="session_lost"),
+            *answered(When(), 1, 1, at=12.1, outcome="ineffective"),
+        ),
+        fires=(quarter("SSEAnswersRejected", says="3"),),
     ),
     Scenario(
         title="5 refused of 20 are told",
@@ -161,6 +176,21 @@ RETRIES_AFTER: Final = (
     Scenario(
         title="1.8 retries a minute of each process are no loop",
         happenings=(When(on=ALL).count(RETRIES, "resume", per_minute=1.8),),
+    ),
+    Scenario(
+        title="a burst of retries and a few after it",
+        happenings=(
+            When(12.1, 14.1).count(RETRIES, "resume", per_minute=60),
+            When(14.1).count(RETRIES, "resume", per_minute=1.6),
+        ),
+    ),
+    Scenario(
+        title="retries of all kinds add up",
+        happenings=tuple(
+            When(12).count(RETRIES, point, per_minute=1.2)
+            for point in ("resume", "answer", "resume_after_rejection")
+        ),
+        fires=(Fires("SSERetryAfterTerminal", 18, 25),),
     ),
     *(
         Scenario(
@@ -197,7 +227,7 @@ LOST: Final = (
     Scenario(
         title="five lost requests are told, for a quarter of an hour",
         happenings=lost(When(), 8, 5, at=12.1),
-        fires=(quarter("SSERequestsLost"),),
+        fires=(quarter("SSERequestsLost", says="5"),),
     ),
     Scenario(
         title="requests lost at a server that has answered none, and so has no series of answers",
@@ -209,8 +239,8 @@ LOST: Final = (
         fires=(quarter("SSERequestsLost"),),
     ),
     Scenario(
-        title="6 lost of 156 are a deploy without resumption",
-        happenings=lost(When(), 143, 6, at=12.1),
+        title="6 lost of 162 are a deploy without resumption",
+        happenings=lost(EVERYWHERE, 45, 2, at=12.1),
     ),
     Scenario(
         title="6 lost of 90 are told, however many notifications there are and however well another server does",
@@ -228,13 +258,22 @@ TELEMETRY: Final = (
     Scenario(
         title="one contained error is told, for a quarter of an hour",
         happenings=(When().count(ERRORS, "receive", at=(12.1,)),),
-        fires=(Fires("SSETelemetryErrors", 12.1, 12.7, 25.8, 27.1),),
+        fires=(Fires("SSETelemetryErrors", 12.1, 12.7, 25.8, 27.1, says="1"),),
     ),
     Scenario(
-        title="an instrument that overflows is told as long as it does",
-        happenings=BUSY,
-        extra=((OVERFLOW, "_x24 1x20 stale"),),
-        fires=(Fires("SSETelemetryErrors", 11.9, 12.7, 22.2, 24),),
+        title="errors of several places and processes are one alert that says how many",
+        happenings=tuple(EVERYWHERE.count(ERRORS, site, at=(12.1,)) for site in ("receive", "hook")),
+        fires=(Fires("SSETelemetryErrors", 12.1, 12.7, 25.8, 27.1, says="6"),),
+    ),
+    *(
+        Scenario(
+            title=f"an instrument that overflows is told as long as it does: {metric}",
+            happenings=(),
+            also=frozenset({ERRORS}),
+            extra=((f"{metric}{OVERFLOW}", "_x24 7x20 stale"),),
+            fires=(Fires("SSETelemetryErrors", 11.9, 12.7, 22.2, 24, says="1"),),
+        )
+        for metric in ("sse_client_events_total", "mcp_client_operation_duration_seconds_count")
     ),
 )
 

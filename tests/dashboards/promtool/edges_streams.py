@@ -13,8 +13,10 @@ from .behaviour import (
     ALL,
     BUSY,
     EMPTY,
+    EVERYWHERE,
     OUTCOMES,
     STREAK,
+    STREAMS,
     STREAMS_LOST,
     Happenings,
     polling,
@@ -32,9 +34,9 @@ STORM: Final = (
         happenings=reconnecting(When(), 20, per_minute=2.8, how="recovered"),
     ),
     Scenario(
-        title="20 streams at 3.3 reconnects a minute are a storm, when ten minutes have shown it",
-        happenings=reconnecting(When(), 20, per_minute=3.3, how="recovered"),
-        fires=(Fires("SSEReconnectStorm", 13.5, 15),),
+        title="60 streams at 3.3 reconnects a minute are a storm, when ten minutes have shown it",
+        happenings=reconnecting(EVERYWHERE, 20, per_minute=3.3, how="recovered"),
+        fires=(Fires("SSEReconnectStorm", 13.5, 15, says="3.3"),),
     ),
     Scenario(
         title="one stream at 3.8 a minute is none: 38 in ten minutes",
@@ -56,7 +58,25 @@ STORM: Final = (
     ),
     Scenario(
         title="polls do not fill up the long window",
-        happenings=polling(When()) + reconnecting(When(20, 26.2), per_minute=3.5, how="recovered"),
+        happenings=polling(When()) + reconnecting(When(20, 26.2), per_minute=7, how="recovered"),
+    ),
+    Scenario(
+        title="a restart of two minutes after which quiet streams are cut every 24 s",
+        happenings=(
+            *reconnecting(When(12.1, 14.1), 20),
+            *reconnecting(When(14.1), 20, per_minute=2.5, how="quiet"),
+        ),
+    ),
+    Scenario(
+        title="streams that come and go count for as long as they are there",
+        happenings=(
+            *reconnecting(When(12, 26), 10, per_minute=15),
+            *(
+                replace(EVERYWHERE, since=m, until=m + 0.5).level(STREAMS, "response", "open", value=20)
+                for m in range(0, 40, 2)
+            ),
+        ),
+        fires=(Fires("SSEReconnectStorm", 18.1, 25),),
     ),
     Scenario(
         title="polls do not prolong what the short window sees",
@@ -88,7 +108,7 @@ STUCK: Final = (
     Scenario(
         title="a streak of 10 is",
         happenings=(*BUSY, When(12, 26).level(STREAK, value=10)),
-        fires=(Fires("SSEStreamStuck", 15.6, 16.6, 30.4, 31.6),),
+        fires=(Fires("SSEStreamStuck", 15.6, 16.6, 30.4, 31.6, says="10"),),
     ),
     Scenario(
         title="one stream in a loop at 1 Hz is told within six minutes, and over within fifteen",
@@ -162,6 +182,15 @@ EMPTY_LOOP: Final = (
         fires=(Fires("SSEEmptyReplayLoop", 23.5, 26.1),),
     ),
     Scenario(
+        title="a loop of each of three processes is one at the server",
+        happenings=empties(When(12, on=ALL), 1.3),
+        fires=(Fires("SSEEmptyReplayLoop", 22, 24),),
+    ),
+    Scenario(
+        title="a burst of empty replays and a few after it",
+        happenings=empties(When(12.1, 14.1), 60) + empties(When(14.1), 1.6),
+    ),
+    Scenario(
         title="77 % empty is a server that also works",
         happenings=empties(When(on=ALL), 20, 6),
     ),
@@ -177,7 +206,7 @@ EMPTY_LOOP: Final = (
     Scenario(
         title="empty replays of four minutes are told, and over 12 minutes after",
         happenings=empties(When(12.1, 16.1), 60) + polling(When(16.1), 1),
-        fires=(Fires("SSEEmptyReplayLoop", 17.1, 18.1, 27.1, 29.6),),
+        fires=(Fires("SSEEmptyReplayLoop", 17.1, 18.1, 27.1, 29.6, says="24"),),
     ),
     Scenario(
         title="an empty server is told beside one that works",
@@ -196,8 +225,8 @@ NOT_RECOVERING: Final = (
     ),
     Scenario(
         title="a request of more than 15 minutes on a stream that brings nothing is told until it ends",
-        happenings=OTHERS + _HELD,
-        fires=(Fires("SSERequestNotRecovering", 28.6, 30, 35.9, 36.6),),
+        happenings=(*OTHERS, *_HELD, When(14, 35.9, ("app-2",)).level(AGE, per_minute=60)),
+        fires=(Fires("SSERequestNotRecovering", 28.6, 30, 35.9, 36.6, says="18m 0s"),),
     ),
     Scenario(
         title="a request whose polls end is told ten minutes later",
@@ -233,13 +262,17 @@ NOT_RECOVERING: Final = (
     ),
     Scenario(
         title="two hours are too long, whatever else the process gets",
-        happenings=polling(When(2), 50, kind="response", age=0),
+        happenings=(
+            *polling(When(2), 50, kind="response", age=0),
+            *polling(When(2, on=("app-2",)), 5, kind="response"),
+            When(on=("app-2",)).level(AGE, value=20),
+        ),
         minutes=140,
-        fires=(Fires("SSERequestNotRecovering", 123, 125, 139),),
+        fires=(Fires("SSERequestNotRecovering", 123, 125, 139, says="2h 3m 0s"),),
     ),
 )
 
-_GAVE_UP: Final = Fires("SSEStreamGaveUp", 12.1, 12.7, 25.8, 27.1)
+_GAVE_UP: Final = Fires("SSEStreamGaveUp", 12.1, 12.7, 25.8, 27.1, says="1")
 
 GAVE_UP: Final = tuple(
     Scenario(
@@ -254,4 +287,12 @@ GAVE_UP: Final = tuple(
     for reason in ("refused", "gave_up")
 )
 
-STREAM_EDGES: Final = (*STORM, *STUCK, *EMPTY_LOOP, *NOT_RECOVERING, *GAVE_UP)
+BOTH_GAVE_UP: Final = Scenario(
+    title="both streams of one process are one page that says two",
+    happenings=tuple(
+        When().count(STREAMS_LOST, kind, "gave_up", at=(12.1,)) for kind in ("standalone", "listen")
+    ),
+    fires=(Fires("SSEStreamGaveUp", 12.1, 12.7, says="2"),),
+)
+
+STREAM_EDGES: Final = (*STORM, *STUCK, *EMPTY_LOOP, *NOT_RECOVERING, *GAVE_UP, BOTH_GAVE_UP)

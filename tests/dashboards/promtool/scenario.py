@@ -1,12 +1,17 @@
 """What a scenario is: some happenings on a small fleet, and which alerts they must and must not raise."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dashboards.recordings import PROCESS, SERVER
+from dashboards.alerts import alerts
+from dashboards.recordings import PROCESS, SERVER, Recordings
+from dashboards.thresholds import Settings
 
 from .series import JOB, MINUTE, SERVERS, Happening, Process, input_series
+
+SETTINGS: Final = Settings(absent_jobs=(JOB,))
 
 ABOUT: Final[Mapping[str, tuple[str, ...]]] = {
     "SSEReconnectStorm": SERVER,
@@ -48,6 +53,8 @@ class Fires:
     on: str = "app-1"
     server: int = 0
     severity: str = ""
+    says: str = ""
+    """The number in the description at `by`; where it is given, all annotations are compared."""
 
     @property
     def labels(self) -> dict[str, str]:
@@ -97,6 +104,7 @@ class Scenario:
             "interval": f"{self.scrape:g}s",
             "input_series": [*series, *({"series": s, "values": v} for s, v in self.extra)],
             "promql_expr_test": [*self._whole(fires), *self._moments(fires)],
+            "alert_rule_test": list(_annotated(fires)),
         }
 
     def _whole(self, fires: list[Fires]) -> Iterator[dict[str, Any]]:
@@ -125,6 +133,37 @@ class Scenario:
                     "eval_time": f"{round(minute * MINUTE)}s",
                     "exp_samples": [{"labels": "ALERTS" + labels, "value": 1}] if expected else [],
                 }
+
+
+def _annotated(fires: list[Fires]) -> Iterator[dict[str, Any]]:
+    """What the page says, where a row gives the number."""
+    for name in dict.fromkeys(one.alert for one in fires if one.says):
+        some = [one for one in fires if one.alert == name]
+        yield {
+            "alertname": name,
+            "eval_time": f"{round(max(one.by for one in some) * MINUTE)}s",
+            "exp_alerts": [
+                {
+                    "exp_labels": {k: v for k, v in one.labels.items() if k != "alertname"},
+                    "exp_annotations": _text(one),
+                }
+                for one in some
+            ],
+        }
+
+
+def _text(fires: Fires) -> dict[str, str]:
+    labels = fires.labels
+    templates = next(
+        alert.annotations
+        for alert in alerts(SETTINGS, Recordings(SETTINGS))
+        if (alert.name, alert.severity) == (fires.alert, labels["severity"])
+    )
+
+    def filled(match: re.Match[str]) -> str:
+        return labels[match[1].removeprefix(".Labels.")] if ".Labels." in match[0] else fires.says
+
+    return {key: re.sub(r"\{\{.*?(\.[\w.]+) \}\}", filled, text) for key, text in templates.items()}
 
 
 def _selector(labels: Mapping[str, str]) -> str:
