@@ -29,15 +29,17 @@ class Memory:
     exporter: InMemorySpanExporter
     tracer_provider: TracerProvider
 
+    def close(self) -> None:
+        self.meter_provider.shutdown()
+        self.tracer_provider.shutdown()
+
 
 def in_memory() -> Memory:
     """New providers, of a process of their own as it were."""
     reader, exporter = InMemoryMetricReader(), InMemorySpanExporter()
     tracer_provider = TracerProvider()
     tracer_provider.add_span_processor(SimpleSpanProcessor(exporter))
-    return Memory(
-        reader, MeterProvider([reader], shutdown_on_exit=False), exporter, tracer_provider
-    )
+    return Memory(reader, MeterProvider([reader], shutdown_on_exit=False), exporter, tracer_provider)
 
 
 @pytest.fixture
@@ -45,8 +47,7 @@ def memory() -> Iterator[Memory]:
     """Providers in memory, shut down afterwards."""
     made = in_memory()
     yield made
-    made.meter_provider.shutdown()
-    made.tracer_provider.shutdown()
+    made.close()
 
 
 @dataclass(frozen=True)

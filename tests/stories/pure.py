@@ -39,7 +39,6 @@ class Clock:
         return self.now
 
 
-
 class Redirected(httpx.Request):
     """A redirected request has its body in a stream that nobody has read."""
 
@@ -67,9 +66,7 @@ class PureHost:
             containment,
             clock=self.clock,
         )
-        self._telemetry = Telemetry(
-            self.memory.meter_provider.get_meter("t"), spans, servers, containment
-        )
+        self._telemetry = Telemetry(self.memory.meter_provider.get_meter("t"), spans, servers, containment)
         self.observer = Observer(
             self._telemetry,
             thresholds=Thresholds(
@@ -149,5 +146,3 @@ def _redirected(before: httpx.Request, head: Head, headers: Any) -> httpx.Reques
     if before.method == "POST" and head.status not in (307, 308):
         return httpx.Request("GET", url, headers=headers)
     return Redirected(before.method, url, headers=headers)
-
-

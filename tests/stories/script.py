@@ -10,7 +10,7 @@ A file holds stories; the name of each is the fact that it tells. `play` has one
 - MESSAGE: `call 1`, `tools/list 2`, `elicitation/create q1`, `result 1`, `error 1 -32601 text`, `note [METHOD]`,
   `cancelled 1`, `required 1 k url:u state=A`; a request takes `name=`, `ask=`, `filter=`, `token=`, `meta=`,
   `version=`, `state=A` and `+k`, an answer to the question k; an id may be `null` or `none`
-- HEAD: `sse [gzip|deflate|raw-deflate|br]`, `json MESSAGE`, `STATUS [json MESSAGE | sse | text WORDS | /location]`,
+- HEAD: `sse [gzip|deflate|raw-deflate|br]`, `json MESSAGE`, `STATUS [[gzip] json MESSAGE | sse | text WORDS | /location]`,
   each with `<key=value>` headers; or no head: `refuse`, `stall` (the client's time limit), `cancel`.
   After `/location` another `=> HEAD` follows, which answers the redirected request
 - PART: `[ID:] MESSAGE`, `[ID:] text WORDS`, `ID: prime`, `clear` (an empty id), `retry MS`, `comment`, `event TYPE DATA`,
@@ -40,6 +40,7 @@ NO_HEAD = ("refuse", "stall", "cancel")
 
 _LINE = re.compile(r"(?:\+(?P<after>[\d.]+) ?)?(?:(?P<name>[a-z]\w*): )?(?P<rest>.*)")
 _KEYS = re.compile(r" ?<(.*)>$")
+_KEY = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _EVENT_ID = re.compile(r"(?:(\S+): )?(.*)", re.DOTALL)
 
 
@@ -116,6 +117,8 @@ class Story:
     options: Mapping[str, Any]
     pure: str
     """Why it cannot be told over a real connection."""
+    rank: int
+    """0 for the first row of each list, 2 for a combination that is first in neither."""
     xfail: str
 
     def __str__(self) -> str:
@@ -139,14 +142,18 @@ def _expanded(says: str, told: dict[str, Any]) -> Iterator[Story]:
     known = {"play", "expect", "spans", "session", "version", "options", "pure", "xfail", "each", "by"}
     if unknown := set(told) - known:
         raise ValueError(f"{says}: {unknown}")
-    for each, by in product(told.get("each", [{}]), told.get("by", [{}])):
+    rows = product(enumerate(told.get("each", [{}])), enumerate(told.get("by", [{}])))
+    for (nth, each), (mth, by) in rows:
         row = {**each, **by}
 
         def fill(text: str, row: Mapping[str, str] = row) -> str:
-            return re.sub(r"\$(?:\{(\w+)\}|(\w+))", lambda match: row[match[1] or match[2]], text)
+            filled = _KEY.sub(lambda match: row[match[1] or match[2]], text)
+            return filled if filled == text else fill(filled, row)
 
         yield Story(
-            says=" ".join([says, *(f"[{value}]" for key, value in row.items() if key != "xfail")]) if row else says,
+            says=" ".join([says, *(f"[{value}]" for key, value in row.items() if key != "xfail")])
+            if row
+            else says,
             steps=tuple(_step(fill(line), number) for number, line in enumerate(told["play"])),
             expect=tuple(map(fill, told.get("expect", ()))),
             spans=tuple(map(fill, told.get("spans", ()))),
@@ -154,6 +161,7 @@ def _expanded(says: str, told: dict[str, Any]) -> Iterator[Story]:
             version=fill(told.get("version", "2025-11-25")),
             options=told.get("options", {}),
             pure=told.get("pure", ""),
+            rank=(nth > 0) + (mth > 0),
             xfail=row.get("xfail", told.get("xfail", "")),
         )
 
@@ -199,12 +207,14 @@ def _head(text: str) -> tuple[Head, tuple[Part, ...]]:
     if word.isdigit():
         status, text = int(word), rest
         word, _, rest = text.partition(" ")
-    end = Part("end")
+    end, coding = Part("end"), ""
+    if word == "gzip":
+        coding, (word, _, rest) = word, rest.partition(" ")
     if word == "sse":
         return Head(status, "text/event-stream", rest, headers=headers), ()
     if word == "json":
         return (
-            Head(status, "application/json", headers=headers),
+            Head(status, "application/json", coding, headers=headers),
             (Part("chunk", ("raw " + json.dumps(json.dumps(message(rest))),)), end),
         )
     if word == "text":
