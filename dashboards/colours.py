@@ -83,6 +83,11 @@ _MEANING: Final[Mapping[str, Mapping[tuple[str, ...], str]]] = {
         NOTHING_NEW: "duplicate_same_stream, duplicate_other_stream",
     },
     "sse_loss_reason": {TERMINAL: "gave_up, refused, not_resumable"},
+    "sse_guard_action": {
+        WAITING: "stream_slowed, response_dropped, probe_inconclusive",
+        NOTHING_NEW: "breaker_opened, prompt_dropped",
+        TERMINAL: "resume_refused, operation_failed, session_quarantined",
+    },
     "sse_failure_point": {TERMINAL: "resume, answer, resume_after_rejection"},
 }
 

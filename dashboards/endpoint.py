@@ -23,11 +23,10 @@ from .thresholds import ENDPOINT_UID, Settings
 from .tiles import BY_QUANTILE, PROCESS_ONLY, QUANTILES, alerts_table, tiles
 
 ABOUT: Final = (
-    "One server of event streams: choose it above, or come from a row of the overview. Colours are those of "
-    "the "
-    "overview: green is healthy; grey-blue waits or is unknown; amber may be tried again; purple was "
-    "accepted "
-    "and brought nothing new; red is over for good."
+    "One server of event streams: choose it above, or come from a row of the overview. Colours are those "
+    "of the overview: green is healthy; grey-blue waits or is unknown; amber may be tried again; purple "
+    "was accepted and brought nothing new; red is over for good. Where a line stands for a process, the "
+    "five highest are shown."
 )
 
 
@@ -67,8 +66,7 @@ def _now(settings: Settings) -> tuple[Panel, ...]:
             "Processes, most faults first",
             About(
                 "Each process that talks to this server. Counts are over the time range; streaks, age and "
-                "rate "
-                "are now. A coloured cell is past the limit of its alert.",
+                "rate are now. A coloured cell is past the limit of its alert.",
                 "zeros, and no colour.",
                 "if one process has all the colour, restart its sessions; if all have some, it is the "
                 "server.",
@@ -77,7 +75,7 @@ def _now(settings: Settings) -> tuple[Panel, ...]:
                 ask.faults_in_range("instance"),
                 ask.streak_of_each("instance"),
                 ask.reprompt_streak("instance"),
-                ask.unplanned_per_stream(settings, storm, "instance"),
+                ask.unplanned_of_each(settings, storm, "instance"),
                 ask.happened(ask.SESSIONS_LOST, "instance"),
                 ask.happened(ask.REQUESTS_LOST, "instance"),
                 ask.happened(ask.RETRIES, "instance"),
@@ -112,8 +110,7 @@ def _streams() -> tuple[Panel, ...]:
             "Streams by kind and state",
             About(
                 "response answers a POST, standalone and listen carry notifications, legacy is the "
-                "two-endpoint "
-                "transport of 2024-11-05, other is no MCP.",
+                "two-endpoint transport of 2024-11-05, other is no MCP.",
                 "mostly green.",
                 "grey-blue that grows: streams that cannot come back.",
             ),
@@ -192,8 +189,7 @@ def _reconnects(settings: Settings) -> tuple[Panel, ...]:
                 "Why streams of each kind are opened again.",
                 "green: the server polls.",
                 "see which kind it is: standing streams suffer from idle limits, response streams from "
-                "servers "
-                "that lose state.",
+                "servers that lose state.",
             ),
             Query(ask.reconnects("sse_stream_kind", "sse_reconnect_cause"), _kind("sse_reconnect_cause")),
             overrides=coloured("sse_reconnect_cause"),
@@ -234,8 +230,7 @@ def _reconnects(settings: Settings) -> tuple[Panel, ...]:
                 "Resumes with a cursor that were accepted and ended without one event.",
                 "none; a few without a request on standing streams.",
                 "in_flight: a request waits for an answer that the server no longer has. terminal: the "
-                "client "
-                "resumes what is already answered.",
+                "client resumes what is already answered.",
             ),
             Query(ask.empty_replays("sse_request_state"), "{{sse_request_state}}"),
             overrides=coloured("sse_request_state"),
@@ -250,7 +245,7 @@ def _reconnects(settings: Settings) -> tuple[Panel, ...]:
             ),
             Query(ask.stalled_streak("instance"), PROCESS_ONLY),
             style="lines",
-            steep=True,
+            steep=1,
             limits=(limit(settings, "SSEStreamStuck", "streak"),),
             settings=settings,
         ),
@@ -270,8 +265,7 @@ def _silence() -> tuple[Panel, ...]:
             "Streams that were cut, by kind and silence",
             About(
                 "How many streams server, network or read timeout ended within this time range after how "
-                "much "
-                "silence. A read timeout is the client's own limit.",
+                "much silence. A read timeout is the client's own limit.",
                 "empty, or a few 'under 25 s'.",
                 "let the server send a comment more often than the limit, or raise the limit where it is "
                 "set.",

@@ -80,8 +80,7 @@ def sessions() -> tuple[Panel, ...]:
             "On lost sessions, per minute",
             About(
                 "What goes on after the loss: requests that can only fail, and messages that had been "
-                "replayed "
-                "from a session that was dead. 'revived' is a lost session that answers again.",
+                "replayed from a session that was dead. 'revived' is a lost session that answers again.",
                 "nothing.",
                 "requests: the client does not start a new session. revived: replicas without affinity.",
             ),
@@ -116,8 +115,8 @@ def requests(settings: Settings) -> tuple[Panel, ...]:
         timeseries(
             "Requests lost per minute, by reason",
             About(
-                "not_resumable: ended without a cursor. refused: the resume was. gave_up: the client did not "
-                "come back.",
+                "not_resumable: ended without a cursor. refused: the resume was. gave_up: the client did "
+                "not come back.",
                 "nothing.",
                 "not_resumable: let the server prime its streams with an id. refused: see the failures "
                 "below.",
@@ -245,7 +244,7 @@ def failures() -> tuple[Panel, ...]:
             ],
             sort=("-Failed",),
             none="no exchange failed",
-            width=14,
+            width=12,
             height=8,
         ),
         timeseries(
@@ -258,7 +257,21 @@ def failures() -> tuple[Panel, ...]:
             ),
             Query(ask.retries_by_point(), "{{sse_failure_point}}"),
             overrides=coloured("sse_failure_point"),
-            width=10,
+            width=6,
+            height=8,
+        ),
+        timeseries(
+            "Acts of the guard per minute",
+            About(
+                "What the guard stopped on the client's side, or in a dry run would have stopped, in the "
+                "colour of the fault behind it.",
+                "nothing: either all is well or the guard is off.",
+                "users are spared the loop; its cause is still there, see the failures beside.",
+            ),
+            Query(ask.guard_actions(), "{{sse_guard_action}}"),
+            overrides=coloured("sse_guard_action"),
+            none="none, or the guard is off",
+            width=6,
             height=8,
         ),
     )

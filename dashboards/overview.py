@@ -23,10 +23,10 @@ from .thresholds import OVERVIEW_UID, Settings, duration
 from .tiles import HERE, SERVER, alerts_table, row_link, tiles
 
 ABOUT: Final = (
-    "Did clients of server-sent events really recover when they reconnected? Read from the top: is anything "
-    "wrong, which server, which fault, since when. Green is healthy; grey-blue waits or is unknown; amber "
-    "may be "
-    "tried again; purple was accepted and brought nothing new; red is over for good."
+    "Did clients of server-sent events really recover when they reconnected? Read from the top: is "
+    "anything wrong, which server, which fault, since when. Green is healthy; grey-blue waits or is "
+    "unknown; amber may be tried again; purple was accepted and brought nothing new; red is over for good. "
+    "Where a line stands for a server or a process, the five highest are shown."
 )
 
 
@@ -97,8 +97,7 @@ def _worst(settings: Settings) -> tuple[Panel, ...]:
             "Servers, most faults first",
             About(
                 "Each server that clients talked to. Counts are over the time range; streaks, age and rate "
-                "are now. "
-                "A coloured cell is past the limit of its alert.",
+                "are now. A coloured cell is past the limit of its alert.",
                 "zeros, and no colour.",
                 "open the server of the first row.",
             ),
@@ -106,7 +105,7 @@ def _worst(settings: Settings) -> tuple[Panel, ...]:
                 ask.faults_in_range(*keys),
                 ask.streak_of_each(*keys),
                 ask.reprompt_streak(*keys),
-                ask.unplanned_per_stream(settings, storm, *keys),
+                ask.unplanned_of_each(settings, storm, *keys),
                 ask.happened(ask.EMPTY, *keys),
                 ask.happened(ask.SESSIONS_LOST, *keys),
                 ask.happened(ask.REQUESTS_LOST, *keys),
@@ -143,8 +142,8 @@ def _telemetry(settings: Settings) -> tuple[Panel, ...]:
             About(
                 "Processes with this instrumentation, by job.",
                 "as many as run. A program that lives shorter than two scrapes never shows.",
-                "fewer: see whether the target is up; a child process that inherits the port of its parent's "
-                "exporter has no instrumentation at all.",
+                "fewer: see whether the target is up; a child process that inherits the port of its "
+                "parent's exporter has no instrumentation at all.",
             ),
             Query(ask.processes("job"), "{{job}}"),
             style="lines",
@@ -156,8 +155,7 @@ def _telemetry(settings: Settings) -> tuple[Panel, ...]:
             f"Errors contained and series overflown, {duration(errors)}",
             About(
                 "Errors of the instrumentation that were kept away from the program, and metrics with more "
-                "label "
-                "sets than the SDK keeps apart.",
+                "label sets than the SDK keeps apart.",
                 "0.",
                 "numbers above may be wrong. Report the error, it is logged once; set server_limit lower.",
             ),

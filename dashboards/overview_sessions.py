@@ -31,8 +31,8 @@ def sessions(settings: Settings) -> tuple[Panel, ...]:
             About(
                 "Sessions whose stream was resumed and that no request has confirmed since. No alert.",
                 "rises after a drop and falls with the next request of the agents.",
-                "it stays up: nobody knows whether these sessions live. A ping from the client would settle "
-                "it.",
+                "it stays up: nobody knows whether these sessions live. A ping from the client would "
+                "settle it.",
             ),
             Query(ask.unconfirmed_sessions(*ask.BY_SERVER), FLEET),
             style="lines",
@@ -44,8 +44,7 @@ def sessions(settings: Settings) -> tuple[Panel, ...]:
             "Sessions lost per minute, by phase",
             About(
                 "When it turned out that the server had lost the session: right after a replay, on the "
-                "resume "
-                "itself, or in use.",
+                "resume itself, or in use.",
                 "nothing; all at once when a server with sessions in memory restarts.",
                 "after_replay is the treacherous one: the client believed that it had recovered.",
             ),
@@ -134,17 +133,17 @@ def dialogue(settings: Settings) -> tuple[Panel, ...]:
             "Reprompt streak: the same prompt in a row",
             About(
                 f"The longest run now. By replay or resend it pages at {again.value:g}; where the server "
-                "asks for "
-                f"input again it warns at {asked.value:g}.",
+                f"asks for input again it warns at {asked.value:g}.",
                 "0 or 1.",
                 "see whether answers are refused or have no effect, on the right.",
             ),
-            Query(ask.reprompt_streak(), "replay, resend"),
-            Query(ask.reprompt_streak(trigger=ask.ASKED), "input_required, url_required"),
+            Query(ask.reprompt_streak_seen(ask.AGAIN), "replay, resend"),
+            Query(ask.reprompt_streak_seen(ask.ASKED), "input_required, url_required"),
             style="lines",
+            steep=1,
             limits=(again, asked),
             overrides=named({"replay, resend": NOTHING_NEW[0], "input_required, url_required": WAITING[0]}),
-            none="no prompt is open",
+            none="no prompt was shown again",
             settings=settings,
             width=6,
         ),
@@ -184,7 +183,7 @@ def failures(settings: Settings) -> tuple[Panel, ...]:
     retry = settings.table["SSERetryAfterTerminal"]
     return (
         timeseries(
-            "Failed exchanges per minute, by disposition",
+            "Failed exchanges per minute",
             About(
                 "Whether another try can succeed.",
                 "a little amber; a few red ones where a server does not offer the optional stream.",
@@ -193,15 +192,15 @@ def failures(settings: Settings) -> tuple[Panel, ...]:
             ),
             Query(ask.classifications("sse_disposition"), "{{sse_disposition}}"),
             overrides=coloured("sse_disposition"),
+            width=6,
         ),
         timeseries(
             "Failed exchanges per minute, by reason",
             About(
                 "The same by reason. session_lost and unknown_request need a new session, cursor_evicted a "
-                "new "
-                "request, unauthorized a new token.",
-                "network_error, timeout and throttled in small numbers; unsupported or method_missing once a "
-                "connection.",
+                "new request, unauthorized a new token.",
+                "network_error, timeout and throttled in small numbers; unsupported or method_missing once "
+                "a connection.",
                 "take the reason to the runbook of the alert, or to the server's own dashboard.",
             ),
             Query(
@@ -209,18 +208,34 @@ def failures(settings: Settings) -> tuple[Panel, ...]:
                 "{{sse_failure_reason}} · {{sse_disposition}}",
             ),
             overrides=coloured("sse_disposition", shades=True),
+            width=6,
         ),
         timeseries(
-            "Retries per minute of what had failed for good",
+            "Retries of what had failed for good",
             About(
-                f"Per process, over {duration(retry['long'])}.",
+                f"Per process and minute, over {duration(retry['long'])}.",
                 "0; one last attempt now and then.",
                 "above the line a client is in a loop that cannot end. Its process is in the legend.",
             ),
             Query(ask.retries_after_terminal(retry["long"], *ask.BY_PROCESS), PROCESS),
             style="lines",
+            steep=0.1,
             limits=(limit(settings, "SSERetryAfterTerminal", "rate"),),
             links=HERE,
             settings=settings,
+            width=6,
+        ),
+        timeseries(
+            "Acts of the guard per minute",
+            About(
+                "What the guard stopped on the client's side, or in a dry run would have stopped, in the "
+                "colour of the fault behind it.",
+                "nothing: either all is well or the guard is off.",
+                "users are spared the loop; its cause is still there, see the failures beside.",
+            ),
+            Query(ask.guard_actions(), "{{sse_guard_action}}"),
+            overrides=coloured("sse_guard_action"),
+            none="none, or the guard is off",
+            width=6,
         ),
     )

@@ -51,9 +51,8 @@ def reconnects(settings: Settings) -> tuple[Panel, ...]:
             About(
                 "Why streams are opened again, counted when the attempt starts.",
                 "green: the server closed the stream as a poll, as SEP-1699 allows. A little amber.",
-                "idle_timeout: something cuts quiet streams. refused and after_terminal: the client repeats "
-                "what "
-                "cannot succeed. connect_error: the server is away.",
+                "idle_timeout: something cuts quiet streams. refused and after_terminal: the client "
+                "repeats what cannot succeed. connect_error: the server is away.",
             ),
             Query(ask.reconnects("sse_reconnect_cause"), "{{sse_reconnect_cause}}"),
             overrides=coloured("sse_reconnect_cause"),
@@ -74,6 +73,7 @@ def reconnects(settings: Settings) -> tuple[Panel, ...]:
                 for window in ("long", "short")
             ),
             style="lines",
+            steep=0.1,
             limits=(limit(settings, "SSEReconnectStorm", "rate"),),
             overrides=(dashed(f"{duration(storm['short'])}"),),
             links=HERE,
@@ -121,7 +121,7 @@ def outcomes(settings: Settings) -> tuple[Panel, ...]:
             ),
             Query(ask.stalled_streak(*ask.BY_PROCESS), PROCESS),
             style="lines",
-            steep=True,
+            steep=1,
             limits=(limit(settings, "SSEStreamStuck", "streak"),),
             links=HERE,
             settings=settings,
@@ -135,13 +135,11 @@ def silence() -> tuple[Panel, ...]:
             "Streams that were cut, by how long they had been silent",
             About(
                 "How many streams server, network or read timeout ended within this time range after how "
-                "much "
-                "silence, and what is known for that limit. Silence is the time without a byte, comments "
-                "included.",
+                "much silence, and what is known for that limit. Silence is the time without a byte, "
+                "comments included.",
                 "empty, or a few 'under 25 s'.",
                 "a limit with many streams names the device that cuts: let the server send a comment more "
-                "often "
-                "than that, or raise the limit.",
+                "often than that, or raise the limit.",
             ),
             [ask.silence_in_range(*ask.ENDPOINT)],
             [

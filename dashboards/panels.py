@@ -242,7 +242,7 @@ def timeseries(
     links: Sequence[Json] = (),
     none: str = "none in this time range",
     most: float | None = None,
-    steep: bool = False,
+    steep: float | None = None,
     beside: bool = False,
     settings: Settings | None = None,
     width: int = 8,
@@ -250,8 +250,8 @@ def timeseries(
 ) -> Panel:
     """A course over time. Bars and areas are stacked; a limit is a dashed line that is always in sight.
 
-    `steep` is for whole numbers from 1: a limit of 10 and a loop of thousands can both be read. `beside` puts the
-    legend to the right.
+    `steep` is where an axis of powers of ten begins: a limit of 10 and a loop of thousands can both be read.
+    `beside` puts the legend to the right.
     """
     custom = {
         **_STYLES[style],
@@ -270,7 +270,7 @@ def timeseries(
     }
     defaults = {
         "unit": unit,
-        "min": 1 if steep else 0,
+        "min": steep or 0,
         "noValue": none,
         "color": {"mode": "shades", "fixedColor": IDENTITY},
         "custom": custom,

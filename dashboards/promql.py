@@ -10,7 +10,7 @@ SERVER: Final = ('server_address=~"$server"', 'server_port=~"$port"')
 INTERVAL: Final = "$__rate_interval"
 RANGE: Final = "$__range"
 
-MANY: Final = 10
+MANY: Final = 5
 """Lines in a panel that has one for each server or process: the highest."""
 
 Part = Literal["", "_bucket", "_sum", "_count"]
@@ -44,8 +44,9 @@ def highest(metric: str, *labels: str, **equals: str) -> str:
 
 
 def quantile(q: float, metric: str, *labels: str, **equals: str) -> str:
+    """Nothing, rather than no number, where nothing was measured."""
     buckets = f"rate({of(metric, '_bucket', **equals)}[{INTERVAL}])"
-    return f"histogram_quantile({q}, sum{by('le', *labels)} ({buckets}))"
+    return f"histogram_quantile({q}, sum{by('le', *labels)} ({buckets})) >= 0"
 
 
 def share(part: str, whole: str) -> str:

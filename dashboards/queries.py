@@ -73,6 +73,7 @@ ROUNDS: Final = "sse.client.input_rounds"
 REQUESTS_LOST: Final = "sse.client.requests_lost"
 CLASSIFICATIONS: Final = "sse.client.classifications"
 RETRIES: Final = "sse.client.retries_after_terminal"
+GUARD: Final = "sse.client.guard.actions"
 ERRORS: Final = "sse.client.instrumentation.errors"
 EVICTIONS: Final = "sse.client.instrumentation.evictions"
 OPERATION: Final = "mcp.client.operation.duration"
@@ -200,11 +201,15 @@ def reconnects(*labels: str) -> str:
     return seen(per_minute(RECONNECTS, *labels))
 
 
-def unplanned_per_stream(settings: Settings, window: float, *labels: str) -> str:
+def unplanned_of_each(settings: Settings, window: float, *labels: str) -> str:
     """Unplanned reconnects per logical stream and minute, as the alert on storms counts them."""
     unplanned = per_minute(RECONNECTS, *labels, window=duration(window), sse_reconnect_cause=UNPLANNED)
     held = f"avg_over_time({total(LOGICAL, *labels)}[{duration(window)}:{duration(settings.interval)}])"
-    return most(f"{unplanned} / clamp_min({held}, 1)")
+    return f"{unplanned} / clamp_min({held}, 1)"
+
+
+def unplanned_per_stream(settings: Settings, window: float, *labels: str) -> str:
+    return worst(unplanned_of_each(settings, window, *labels), *labels)
 
 
 def outcomes(*labels: str) -> str:
@@ -314,6 +319,10 @@ def reprompt_streak(*labels: str, trigger: str = AGAIN) -> str:
     return highest(REPROMPT_STREAK, *labels, sse_reprompt_trigger=trigger)
 
 
+def reprompt_streak_seen(trigger: str) -> str:
+    return seen(reprompt_streak(trigger=trigger))
+
+
 def answers(*labels: str) -> str:
     return seen(per_minute(ANSWERS, *labels))
 
@@ -351,6 +360,10 @@ def retries_after_terminal(window: float, *labels: str) -> str:
 
 def retries_by_point() -> str:
     return seen(per_minute(RETRIES, "sse_failure_point"))
+
+
+def guard_actions() -> str:
+    return seen(per_minute(GUARD, "sse_guard_action"))
 
 
 # ------------------------------------------------------------------ the telemetry itself

@@ -59,8 +59,7 @@ def tiles(settings: Settings) -> tuple[Panel, ...]:
                 "How often in a row one prompt was shown again by a replay or a resend, longest now.",
                 "0; 1 after a drop at a bad moment.",
                 f"from {again.value:g} on a person or a model is asked the same over and over: the server "
-                "replays "
-                "a prompt that nobody waits for.",
+                "replays a prompt that nobody waits for.",
             ),
             ask.reprompt_streak(),
             limit=again,

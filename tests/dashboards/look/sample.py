@@ -114,6 +114,8 @@ def _flows() -> Iterator[Flow]:
         ("sse.client.classifications", ("probe", "terminal", "session_lost"), 0.6),
         ("sse.client.retries_after_terminal", ("answer",), 4.0),
         ("sse.client.retries_after_terminal", ("resume",), 3.0),
+        ("sse.client.guard.actions", ("breaker_opened",), 0.5),
+        ("sse.client.guard.actions", ("resume_refused",), 3.0),
         ("sse.client.instrumentation.errors", ("receive",), 0.05),
         ("sse.client.instrumentation.evictions", ("event_ids",), 30.0),
     )
