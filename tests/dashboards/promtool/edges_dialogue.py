@@ -40,7 +40,7 @@ DEAD: Final = (
     Scenario(
         title="one session dead after a replay is for the dashboard",
         happenings=replayed(When(), 0, 1, at=12.1),
-        scrape=45,
+        scrape=35,
     ),
     Scenario(
         title="two are a page, for a quarter of an hour",

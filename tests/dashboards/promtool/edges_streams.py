@@ -58,7 +58,7 @@ STORM: Final = (
     ),
     Scenario(
         title="polls do not fill up the long window",
-        happenings=polling(When()) + reconnecting(When(20, 26.2), per_minute=7, how="recovered"),
+        happenings=polling(When()) + reconnecting(When(20, 27.6), per_minute=6.6, how="recovered"),
     ),
     Scenario(
         title="a restart of two minutes after which quiet streams are cut every 24 s",
@@ -225,7 +225,11 @@ NOT_RECOVERING: Final = (
     ),
     Scenario(
         title="a request of more than 15 minutes on a stream that brings nothing is told until it ends",
-        happenings=(*OTHERS, *_HELD, When(14, 35.9, ("app-2",)).level(AGE, per_minute=60)),
+        happenings=(
+            *traffic(When(on=("app-2",))),
+            *_HELD,
+            When(14, 35.9, ("app-3",)).level(AGE, per_minute=60),
+        ),
         fires=(Fires("SSERequestNotRecovering", 28.6, 30, 35.9, 36.6, says="18m 0s"),),
     ),
     Scenario(

@@ -4,6 +4,7 @@ A change that no scenario notices is either a scenario that is missing or a part
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -96,7 +97,7 @@ def _numbers(alert: str) -> Iterator[Mutant]:
 def _expressions(alert: str) -> Iterator[Mutant]:
     some = originals(alert)
     for i, rule in enumerate(some):
-        name = rule.get("record", f"alert {i}" if rule.get("alert") else "")
+        name = rule.get("record") or f"alert ({rule['labels']['severity']})"
         for change, expr in changes(rule["expr"]):
             changed = [*some[:i], {**rule, "expr": expr}, *some[i + 1 :]]
             yield Mutant(alert, f"{name}: {change}", written(changed))
@@ -104,10 +105,13 @@ def _expressions(alert: str) -> Iterator[Mutant]:
 
 def changes(expr: str) -> Iterator[tuple[str, str]]:
     """An expression with one piece changed, and what was changed."""
+    seen: Counter[str] = Counter()
     for pattern, change in _CHANGES:
         for found in pattern.finditer(expr):
             for what, text in change(found):
-                yield f"{what} at {found.start()}", expr[: found.start()] + text + expr[found.end() :]
+                seen[what] += 1
+                again = f", number {seen[what]}" if seen[what] > 1 else ""
+                yield what + again, expr[: found.start()] + text + expr[found.end() :]
 
 
 Change = Callable[[re.Match[str]], Iterator[tuple[str, str]]]

@@ -69,3 +69,25 @@ def check(rules: str, scenarios: Sequence[Scenario]) -> str:
         Path(folder, "tests.yml").write_text(json.dumps(tests), encoding="utf-8")
         done = run("promtool", "test", "rules", "tests.yml", cwd=Path(folder))
     return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+def from_grafana(text: str) -> str:
+    """Grafana's provisioning file as a rules file, so that promtool can run the same alerts."""
+    provisioned = yaml.safe_load(text)["groups"]
+    translated = [
+        {
+            "alert": rule["title"].partition(" (")[0],
+            "expr": rule["data"][0]["model"]["expr"],
+            "for": rule["for"],
+            **({"keep_firing_for": rule["keepFiringFor"]} if "keepFiringFor" in rule else {}),
+            "labels": rule["labels"],
+            "annotations": {
+                key: value.replace(".Values.A.Value", ".Value") for key, value in rule["annotations"].items()
+            },
+        }
+        for group in provisioned
+        for rule in group["rules"]
+        if not rule["isPaused"]
+    ]
+    group = {"name": "grafana", "interval": provisioned[0]["interval"], "rules": translated}
+    return yaml.safe_dump({"groups": [group]}, sort_keys=False)

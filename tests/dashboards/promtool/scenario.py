@@ -9,7 +9,7 @@ from dashboards.alerts import alerts
 from dashboards.recordings import PROCESS, SERVER, Recordings
 from dashboards.thresholds import Settings
 
-from .series import JOB, MINUTE, SERVERS, Happening, Process, input_series
+from .series import JOB, MINUTE, SERVERS, Count, Happening, Process, input_series
 
 SETTINGS: Final = Settings(absent_jobs=(JOB,))
 
@@ -91,6 +91,13 @@ class Scenario:
     def touches(self) -> frozenset[str]:
         """The metrics that this scenario is about; the series of others would stand at 0."""
         return frozenset(one.metric for one in self.happenings) | self.also
+
+    @property
+    def fault_ends(self) -> float:
+        """The last moment at which something begins or goes on that does not go on for ever."""
+        ends = [one.until for one in self.happenings if one.until < self.minutes]
+        moments = [moment for one in self.happenings if isinstance(one, Count) for moment in one.at]
+        return max([*ends, *moments], default=self.minutes)
 
     def test(self, reads: frozenset[str], alerts: frozenset[str]) -> dict[str, Any]:
         """A test for promtool, of alerts that read some metrics."""

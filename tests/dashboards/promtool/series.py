@@ -62,7 +62,7 @@ class Level:
     on: tuple[str, ...] = ("app-1",)
     server: int = 0
 
-    def at(self, minute: float) -> float | None:
+    def shown(self, minute: float) -> float | None:
         if not self.since <= minute < self.until:
             return None
         return self.value + self.per_minute * (min(minute, self.stands) - self.since)
@@ -186,7 +186,7 @@ def _counted(process: Process, counts: Sequence[Count], minute: float, *, shown:
 
 def _levelled(process: Process, levels: Sequence[Level], minute: float) -> float | None:
     began, scraped = process.life(minute)
-    now = [level.at(minute) for level in levels if level.until > began]
+    now = [level.shown(minute) for level in levels if level.until > began]
     values = [value for value in now if value is not None]
     if not values or not scraped:
         return None
