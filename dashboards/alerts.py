@@ -118,7 +118,9 @@ def _where(about: tuple[str, ...]) -> str:
 def _link(about: tuple[str, ...]) -> str:
     if "server_address" not in about:
         return f"/d/{OVERVIEW_UID}?var-job={{{{ .Labels.job }}}}"
-    return f"/d/{ENDPOINT_UID}?var-job={{{{ .Labels.job }}}}&var-server={{{{ .Labels.server_address }}}}"
+    variables = {"job": "job", "server": "server_address", "port": "server_port"}
+    chosen = "&".join(f"var-{name}={{{{ .Labels.{label} }}}}" for name, label in variables.items())
+    return f"/d/{ENDPOINT_UID}?{chosen}"
 
 
 def _value(form: str) -> str:
@@ -322,8 +324,8 @@ def _telemetry_errors(build: Build) -> tuple[Alert, ...]:
             f"or\ncount by (job) ({{{overflow}}}) > 0",
             about=("job",),
             summary="The SSE instrumentation contained an error of its own, or has too many series.",
-            description=f"{_value('%.0f')} contained errors or overflowing metrics. The programs are not harmed, "
-            "but the numbers may be wrong.",
+            description=f"{_value('%.0f')} contained errors or overflowing metrics. The programs are not "
+            "harmed, but the numbers may be wrong.",
         ),
     )
 

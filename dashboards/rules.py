@@ -105,7 +105,7 @@ def _base(path: str) -> str:
 
 
 def alertmanager(settings: Settings) -> str:
-    """Routing by severity, one message a server and fault, and the consequences held back behind their cause."""
+    """Routing by severity, one message a server and fault, and consequences held back behind their cause."""
     return yaml(
         {
             "route": {
