@@ -1,0 +1,69 @@
+"""What the accounting counts with: counters, thresholds, and the deviations that are known."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from .journal import Json
+from .state import Exchange, Scope
+
+Counts = Counter[tuple[str, tuple[str, ...]]]
+
+MARGIN: Final = 0.05
+"""Seconds. A time that is nearer to a threshold than this was measured twice, here and there, and may be decided
+either way: such a decision is written down as close."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The options of the run that decide by time."""
+
+    idle: float = 1.2
+    quiet: float = 0.4
+    give_up: float = 6.0
+    deadline: float = 2.5
+    liveness_key: str = "example.org/live"
+
+
+DEVIATIONS: Final = {
+    "cut probe": "a request that met an unconfirmed session and whose stream was cut counts at `request`",
+    "spent resume": "a resume of a terminal stream that brought known events is `repeated` whoever ends it, and how",
+}
+"""Where the package is known not to do what the contract says; each has a test of its own that waits for its end."""
+
+
+class Books:
+    """Counts.
+
+    Args:
+        limits: the options of the run.
+        deviations: which known deviations to follow; none for the contract's own words.
+    """
+
+    def __init__(self, limits: Limits, deviations: Iterable[str] = DEVIATIONS) -> None:
+        self.limits = limits
+        self.deviations = frozenset(deviations)
+        self.counts: Counts = Counter()
+        self.close: list[str] = []
+        self.exchanges: dict[int, Exchange] = {}
+        self.sessions: dict[str, Scope] = {}
+        self.clients: dict[int, Scope] = {}
+
+    def count(self, metric: str, *labels: str, by: int = 1) -> None:
+        self.counts[f"sse.client.{metric}", labels] += by
+
+    def beyond(self, what: str, value: float, limit: float) -> bool:
+        """Whether a time reached its threshold."""
+        if abs(value - limit) < MARGIN:
+            self.close.append(f"{what}: {value:.3f} s against {limit:.3f} s")
+        return value >= limit
+
+
+def kind_of(message: Json) -> str:
+    """What a message is to JSON-RPC."""
+    if message.get("jsonrpc") != "2.0":
+        return "other"
+    if "method" in message:
+        return "request" if "id" in message else "notification"
+    return "response"
