@@ -121,6 +121,8 @@ class Sent:
     credentials: Digest = b""
     """Digest of `Authorization`, empty without it."""
     messages: tuple[Message, ...] = ()
+    is_own: bool = False
+    """Sent by this package, to learn whether a session lives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,10 +197,20 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Concluded:
+    """In the server's place, the client was given an error as the response to all that a logical stream owed it."""
+
+    exchange: int
+    stream: int
+    """The logical stream's number."""
+    error_code: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PoolClosed:
     """An httpx transport object is gone, and with it every connection that it held."""
 
     pool: int
 
 
-Event = Sent | Unanswered | Answered | Received | Skimmed | Ended | PoolClosed
+Event = Sent | Unanswered | Answered | Received | Skimmed | Ended | Concluded | PoolClosed

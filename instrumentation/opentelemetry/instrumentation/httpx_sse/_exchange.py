@@ -20,6 +20,7 @@ from ._events import (
     NO_BODY,
     Answered,
     Body,
+    Concluded,
     Ended,
     ErrorKind,
     Event,
@@ -33,7 +34,7 @@ from ._events import (
 )
 from ._ledger import Ledger, Thresholds
 from ._scanner import Block, Scanner
-from ._verdicts import Snapshot, Verdict
+from ._verdicts import Redelivery, Snapshot, Standing, Verdict
 
 ERROR_BODY_LIMIT: Final = 4 * 1024
 """Bytes of a failed exchange's body that are peeked at."""
@@ -66,6 +67,13 @@ class Request(Protocol):
 Sink = Callable[["Exchange | None", tuple[Verdict, ...]], None]
 
 
+class Companion(Protocol):
+    """Who goes along with one exchange and acts on what is concluded of it."""
+
+    def hear(self, verdicts: tuple[Verdict, ...]) -> tuple[Verdict, ...]:
+        """Verdicts of the exchange, before the sink; what is returned goes there in their place."""
+
+
 class Observer:
     """What all exchanges of one installation share: the ledger, its lock, the clock and the sink.
 
@@ -96,11 +104,20 @@ class Observer:
         # Finalizers only append here: they run at any moment, inside anybody's lock.
         self._left: deque[tuple[Event, float]] = deque()
 
-    def begin(self, transport: object, request: Request, context: object) -> "Exchange":
-        """A request is about to leave through `transport`."""
+    def begin(
+        self,
+        transport: object,
+        request: Request,
+        context: object,
+        companion: Companion | None = None,
+        *,
+        is_own: bool = False,
+    ) -> "Exchange":
+        """A request is about to leave through `transport`; `is_own` when this package itself sends it."""
         headers = {key.lower(): value for key, value in request.headers.raw}
         exchange = Exchange(self, next(self._numbers), request, headers, context)
         exchange.pool = self._pool(transport)
+        exchange.companion, exchange.is_own = companion, is_own
         if self._left:
             self.drain()
         sent = exchange.describe() if _may_matter(request.method, headers, self._ledger) else None
@@ -113,7 +130,23 @@ class Observer:
         with self._lock:
             verdicts = tuple(v for event in events for v in self._ledger.observe(event, at=at))
         if verdicts:
+            if exchange is not None and exchange.companion is not None:
+                verdicts = exchange.companion.hear(verdicts)
             self._sink(exchange, verdicts)
+
+    def report(self, exchange: "Exchange", verdict: Verdict) -> None:
+        """What was done about an exchange goes to the sink like what was seen of it."""
+        self._sink(exchange, (verdict,))
+
+    def standing(self, stream: int) -> Standing | None:
+        """What is known of a logical stream now."""
+        with self._lock:
+            return self._ledger.standing(stream)
+
+    def redelivery(self, exchange: "Exchange", message: Message) -> Redelivery | None:
+        """What is known now of a server request that an exchange has brought again."""
+        with self._lock:
+            return self._ledger.redelivery(exchange.number, message, at=self.clock())
 
     def collect(self) -> Snapshot:
         """Everything that is now; called by whoever collects metrics."""
@@ -196,9 +229,10 @@ class Exchange:
     """One request and its response."""
 
     __slots__ = (
-        "__weakref__", "_body", "_coding", "_headers", "_inflate", "_is_announced", "_is_over", "_observer", "_request",
-        "_scanner", "_seen_comments", "bytes_read", "context", "error_name", "events_read", "is_opaque",
-        "is_stream", "is_watched", "last_byte_at", "number", "pool", "started_at", "status", "trace",
+        "__weakref__", "_body", "_coding", "_headers", "_inflate", "_is_announced", "_is_over", "_observer",
+        "_request", "_scanner", "_seen_comments", "bytes_read", "companion", "context", "error_name",
+        "events_read", "is_opaque", "is_own", "is_stream", "is_watched", "last_byte_at", "number", "pool",
+        "sent", "started_at", "status", "trace",
     )  # fmt: skip
 
     def __init__(
@@ -222,6 +256,9 @@ class Exchange:
         self.last_byte_at: float | None = None
         self.error_name = ""
         self.trace: Any = None
+        self.companion: Companion | None = None
+        self.is_own = False
+        self.sent: Sent | None = None
         self._observer = observer
         self._request: Request | None = request
         self._headers = headers
@@ -271,11 +308,13 @@ class Exchange:
             version=version,
             credentials=digest(authorization) if authorization else b"",
             messages=messages,
+            is_own=self.is_own,
         )
 
     def announce(self, sent: Sent) -> None:
         """The ledger is to know of this exchange."""
         self._is_announced = True
+        self.sent = sent
         self._observer.observe(self, (sent,), self.started_at)
 
     def unanswered(self, error: BaseException) -> None:
@@ -284,6 +323,12 @@ class Exchange:
         self.error_name = type(error).__name__
         if self._is_announced:
             self._observe(Unanswered(exchange=self.number, error=error_kind(error)))
+
+    def withdrawn(self) -> None:
+        """The request is not sent after all."""
+        self._is_over = True
+        if self._is_announced:
+            self._observe(Unanswered(exchange=self.number, error="cancelled"))
 
     # -------------------------------------------------------------- the response
 
@@ -428,6 +473,10 @@ class Exchange:
         if self._body is None or not self._body.size:
             return NO_BODY
         return self._body.read(self._observer.liveness_key)
+
+    def concluded(self, stream: int, error_code: int) -> None:
+        """The client was given an error for everything that a logical stream owed it."""
+        self._observe(Concluded(exchange=self.number, stream=stream, error_code=error_code))
 
     def _observe(self, event: Event) -> None:
         self._observer.observe(self, (event,), self._observer.clock())

@@ -8,12 +8,12 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import TracerProvider
 
-from ._names import SERVER_LIMIT_MAX
+from ._names import SERVER_LIMIT_MAX, GuardAction
 from ._spans import CaptureIds, VerdictHook
 
 PREFIX: Final = "OTEL_PYTHON_HTTPX_SSE_"
@@ -51,6 +51,16 @@ class Options:
     """Called with the span and each verdict."""
     guard: bool = False
     """Not only watch, but stop what cannot succeed."""
+    guard_max_stalled: int = 3
+    """After so many reconnects without progress the breaker of a logical stream opens."""
+    guard_probe: bool = True
+    """Confirm a resumed session by a `ping` of our own before the replay is given to the client."""
+    guard_inconclusive: Literal["fail", "release"] = "fail"
+    """What becomes of a replay when three pings could not show whether the session lives."""
+    guard_disabled: frozenset[GuardAction] = frozenset()
+    """Actions that are switched off, by name, separated by commas."""
+    guard_dry_run: bool = False
+    """Count what the guard would do, and do nothing."""
 
 
 def _seconds(value: Any) -> float:
@@ -75,6 +85,21 @@ def _limit(value: Any) -> int:
     if isinstance(value, bool) or not 1 <= number <= SERVER_LIMIT_MAX or number != float(value):
         raise ValueError(f"a whole number from 1 to {SERVER_LIMIT_MAX}, so that no instrument overflows")
     return number
+
+
+def _count(value: Any) -> int:
+    number = int(value)
+    if isinstance(value, bool) or number < 1 or number != float(value):
+        raise ValueError("a whole number from 1")
+    return number
+
+
+def _actions(value: Any) -> frozenset[str]:
+    names = value.split(",") if isinstance(value, str) else value or ()
+    found = frozenset(name.strip() for name in names) - {""}
+    if not found <= _ACTIONS:
+        raise ValueError(f"some of {', '.join(sorted(_ACTIONS))}")
+    return found
 
 
 def _switch(value: Any) -> bool:
@@ -104,6 +129,7 @@ def _hook(value: Any) -> Any:
     return value
 
 
+_ACTIONS: Final[frozenset[str]] = frozenset(get_args(GuardAction))
 _SWITCH: Final = {
     "on": True, "true": True, "1": True, "yes": True,
     "off": False, "false": False, "0": False, "no": False, "": False,
@@ -122,6 +148,11 @@ _PARSERS: Final[dict[str, Callable[[Any], Any]]] = {
     "semconv_metrics": _semconv,
     "verdict_hook": _hook,
     "guard": _switch,
+    "guard_max_stalled": _count,
+    "guard_probe": _switch,
+    "guard_inconclusive": _one_of("fail", "release"),
+    "guard_disabled": _actions,
+    "guard_dry_run": _switch,
 }
 _NO_VARIABLE: Final = ("tracer_provider", "meter_provider", "verdict_hook")
 

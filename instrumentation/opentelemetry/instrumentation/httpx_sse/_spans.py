@@ -34,6 +34,8 @@ from ._names import (
     ERROR_TYPE,
     FAILURE_POINT,
     FAILURE_REASON,
+    GUARD_ACTION,
+    GUARD_DRY_RUN,
     HTTP_METHOD,
     HTTP_STATUS_CODE,
     JSONRPC_REQUEST_ID,
@@ -56,6 +58,7 @@ from ._names import (
     SPAN_ANSWER,
     SPAN_EVENT_DUPLICATE,
     SPAN_EVENT_EMPTY_REPLAY,
+    SPAN_EVENT_GUARD,
     SPAN_EVENT_REPROMPT,
     SPAN_EVENT_RETRY,
     SPAN_PROBE,
@@ -73,6 +76,7 @@ from ._verdicts import (
     AttemptEnded,
     Classified,
     EmptyReplay,
+    GuardActed,
     Probed,
     ReconnectDelayed,
     Reconnected,
@@ -114,6 +118,7 @@ EVENTS: Final[dict[type[Verdict], tuple[str, dict[str, str]]]] = {
     Responded: (SPAN_EVENT_DUPLICATE, {RESPONSE_DELIVERY: "delivery"}),
     EmptyReplay: (SPAN_EVENT_EMPTY_REPLAY, {REQUEST_STATE: "request_state"}),
     RetriedAfterTerminal: (SPAN_EVENT_RETRY, {FAILURE_POINT: "point"}),
+    GuardActed: (SPAN_EVENT_GUARD, {GUARD_ACTION: "action", GUARD_DRY_RUN: "is_dry_run"}),
 }
 """Which verdicts are marked as an event of a span, under which name, with which fields."""
 

@@ -42,6 +42,7 @@ from ._verdicts import (
     DeadSessionRequest,
     EmptyReplay,
     FirstEvent,
+    GuardActed,
     OperationEnded,
     Probed,
     ReconnectDelayed,
@@ -112,6 +113,7 @@ TABLE: Final[dict[type[Verdict], tuple[Row, ...]]] = {
     AnswerIneffective: (Row("sse.client.ineffective_answers", ("method",)),),
     Responded: (Row("sse.client.responses", ("delivery",)),),
     RoundsEnded: (Row("sse.client.input_rounds", ("method",), "rounds"),),
+    GuardActed: (Row("sse.client.guard.actions", ("action",)),),
 }
 """Which verdict feeds which instrument; verdicts that only spans use are not here."""
 

@@ -13,6 +13,7 @@ from ._names import (
     EventType,
     FailurePoint,
     FailureReason,
+    GuardAction,
     LossReason,
     ProbeContext,
     ProbeKind,
@@ -29,6 +30,7 @@ from ._names import (
     RetryPoint,
     SessionPhase,
     SessionSignal,
+    SessionStanding,
     StreamEnd,
     StreamKind,
     StreamState,
@@ -309,7 +311,51 @@ class RoundsEnded(Verdict):
     rounds: int
 
 
+# ------------------------------------------------------------------ the guard
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardActed(Verdict):
+    """The guard stopped something that could not succeed."""
+
+    action: GuardAction
+    is_dry_run: bool
+    """It only says that it would have."""
+
+
 # ------------------------------------------------------------------ what is now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What the tables hold of one logical stream at one moment, for whoever acts on it."""
+
+    server: Origin
+    kind: StreamKind
+    pending: tuple[JsonId, ...]
+    """Client requests that wait for their response on it."""
+    streak: int
+    """Reconnects without progress."""
+    is_answered: bool
+    """All its requests have their responses, and the newest attempt comes with the credentials they came to."""
+    refusal: FailureReason | None
+    """Why a resume with the credentials of the newest attempt was refused for good."""
+    is_rejected: bool
+    """An answer to one of its server requests was refused for good, with the credentials of the newest attempt."""
+    has_server_requests: bool
+    """It has delivered server requests that may come again."""
+    retry: int | None
+    """The last `retry` of the server, in milliseconds."""
+    session: SessionStanding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redelivery:
+    """What is known of a server request that was delivered again."""
+
+    liveness: PromptLiveness
+    is_covered: bool
+    """The cursor of the resume that brought it stands at or after its first delivery."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

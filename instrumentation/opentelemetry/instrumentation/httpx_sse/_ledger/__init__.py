@@ -34,6 +34,7 @@ from .._events import (
     NO_BODY,
     Answered,
     Body,
+    Concluded,
     Ended,
     Event,
     Message,
@@ -46,7 +47,7 @@ from .._events import (
 )
 from .._failure import Failure, Ruling, classify
 from .._names import FailurePoint, StreamKind
-from .._verdicts import Classified, Snapshot, Verdict
+from .._verdicts import Classified, Redelivery, Snapshot, Standing, Verdict
 from . import _attempts, _departures, _dialogue, _outcomes, _progress, _sessions
 from ._records import Dialogue, Flight, Logical
 from ._state import State
@@ -81,12 +82,27 @@ class Ledger:
                 return tuple(self._ended(event, at))
             case Unanswered():
                 return tuple(self._unanswered(event, at))
+            case Concluded():
+                return tuple(self._concluded(event, at))
             case PoolClosed():
                 return tuple(_sessions.pool_closed(self._state, event.pool, at))
 
     def snapshot(self, *, at: float) -> Snapshot:
         """What is at `at`, and what time alone has decided since the last snapshot."""
         return _departures.snapshot(self._state, at=at)
+
+    def standing(self, stream: int) -> Standing | None:
+        """What is known of a logical stream now, by its number; None when it is not known any more."""
+        logical = self._state.streams.peek(stream)
+        return None if logical is None else _outcomes.standing(logical)
+
+    def redelivery(self, exchange: int, message: Message, *, at: float) -> Redelivery | None:
+        """What is known at `at` of a server request that `exchange` has brought, if it had been delivered before."""
+        flight = self._state.flights.peek(exchange)
+        if flight is None or message.id is None:
+            return None
+        prompt = self._state.prompts.peek((flight.dialogue.number, message.id))
+        return None if prompt is None else _dialogue.redelivery(self._state, flight, prompt, message, at)
 
     @property
     def awaits_plain(self) -> bool:
@@ -287,6 +303,15 @@ class Ledger:
             yield from _sessions.settled(flight, status=200, ruling=ruling, is_jsonrpc=True, at=at)
 
     # -------------------------------------------------------------- the end
+
+    def _concluded(self, event: Concluded, at: float) -> Verdicts:
+        stream = self._state.streams.peek(event.stream)
+        if stream is None:
+            return
+        for request in stream.requests.values():
+            if not request.is_over:
+                yield _dialogue.given_up(stream, request, event, at)
+        yield from _outcomes.concluded(self._state, stream, exchange=event.exchange)
 
     def _unanswered(self, event: Unanswered, at: float) -> Verdicts:
         flight = self._state.flights.pop(event.exchange)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from .._dialect import is_prompt
-from .._events import Digest, JsonId, Message, MessageKind
+from .._events import Concluded, Digest, JsonId, Message, MessageKind
 from .._failure import Ruling, refused_for_good
 from .._names import (
     CLIENT_METHODS,
@@ -20,6 +20,7 @@ from .._verdicts import (
     AnswerIneffective,
     AnswerSettled,
     OperationEnded,
+    Redelivery,
     Reprompted,
     Responded,
     RetriedAfterTerminal,
@@ -202,6 +203,7 @@ def _first(flight: Flight, message: Message, identifier: JsonId, at: float) -> P
         last_at=at,
         progress_token=message.progress_token,
         stream=stream,
+        cursor=next(reversed(stream.ids), None) if stream is not None else None,
     )
     if stream is not None:
         if len(stream.prompts) >= STREAM_PROMPTS:
@@ -226,6 +228,40 @@ def liveness_of(
         (is_stale, "stale"),
     )
     return next((liveness for fits, liveness in findings if fits), "unverified")
+
+
+def redelivery(state: State, flight: Flight, prompt: Prompt, message: Message, at: float) -> Redelivery:
+    """What is known now of a server request that `flight` has brought again."""
+    deadline = state.thresholds.submission_deadline
+    return Redelivery(
+        liveness=liveness_of(prompt, message, at=at, submission_deadline=deadline),
+        is_covered=_is_covered(prompt, flight.sent.cursor),
+    )
+
+
+def _is_covered(prompt: Prompt, cursor: str | None) -> bool:
+    """Whether a cursor stands at or after a server request's first delivery: then the client has had it."""
+    if prompt.stream is None or prompt.cursor is None:
+        return False
+    ids = list(prompt.stream.ids)
+    if cursor not in ids:
+        return False
+    # An id that is not kept any more is older than all that are.
+    return prompt.cursor not in ids or ids.index(cursor) >= ids.index(prompt.cursor)
+
+
+def given_up(stream: Logical, request: Request, event: Concluded, at: float) -> OperationEnded:
+    """The client was given an error in the server's place."""
+    return OperationEnded(
+        server=stream.origin,
+        exchange=event.exchange,
+        method=request.method,
+        name=request.name,
+        seconds=max(at - request.sent_at, 0.0),
+        version=request.version,
+        error_code=event.error_code,
+        error_type=str(event.error_code),
+    )
 
 
 def _redelivered(flight: Flight, prompt: Prompt, liveness: PromptLiveness) -> Verdicts:

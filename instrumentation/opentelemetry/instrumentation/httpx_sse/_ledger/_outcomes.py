@@ -13,10 +13,12 @@ from .._verdicts import (
     ReconnectSettled,
     RequestLost,
     RetriedAfterTerminal,
+    Standing,
     StreamEnded,
     StreamLost,
     Verdict,
 )
+from . import _sessions
 from ._records import Attempt, Flight, Logical
 from ._state import State
 
@@ -279,3 +281,36 @@ def lose(stream: Logical, reason: LossReason, *, exchange: int | None) -> Verdic
         if not request.is_over:
             request.is_over = True
             yield RequestLost(server=origin, exchange=exchange, method=request.method, reason=reason)
+
+
+# ------------------------------------------------------------------ for whoever acts
+
+
+def concluded(state: State, stream: Logical, *, exchange: int) -> Verdicts:
+    """The client was given an error for all that the stream owed it: to the client it is terminal."""
+    yield from lose(stream, "gave_up", exchange=exchange)
+    for request in stream.requests.values():
+        request.is_over = True
+    stream.requests.clear()
+    stream.is_terminal = True
+    stream.refused_with = stream.attempt.credentials if stream.attempt is not None else b""
+    state.spend(stream)
+
+
+def standing(stream: Logical) -> Standing:
+    """What is known of a logical stream now, seen with the credentials of its newest attempt."""
+    credentials = stream.attempt.credentials if stream.attempt is not None else b""
+    is_known = stream.refused_with == credentials
+    refusal = stream.refusal if is_known and stream.refusal and refused_for_good(stream.refusal) else None
+    return Standing(
+        server=stream.origin,
+        kind=stream.kind,
+        pending=tuple(stream.requests),
+        streak=stream.streak,
+        is_answered=stream.is_terminal and is_known,
+        refusal=refusal.reason if refusal is not None else None,
+        is_rejected=stream.rejected_with == credentials,
+        has_server_requests=bool(stream.prompts),
+        retry=stream.retry,
+        session=_sessions.standing(stream.place.session),
+    )

@@ -99,6 +99,8 @@ class Prompt:
     progress_token: JsonId | None
     stream: "Logical | None"
     """The logical stream that delivered it first."""
+    cursor: str | None = None
+    """The last event id of that stream then: its own, or the one before it."""
     is_cancelled: bool = False
     is_rejected: bool = False
     is_answered: bool = False

@@ -6,7 +6,7 @@ Only sessions with an `Mcp-Session-Id`, and only in revisions that have sessions
 from collections.abc import Iterator
 
 from .._failure import Ruling, signal_of
-from .._names import ProbeOutcome, SessionPhase
+from .._names import ProbeKind, ProbeOutcome, SessionPhase, SessionStanding
 from .._verdicts import (
     DeadSessionEvents,
     DeadSessionRequest,
@@ -40,8 +40,9 @@ def sent(flight: Flight, at: float) -> Verdicts:
     is_ping = any(request.method == "ping" for request in flight.requests)
     is_checked = flight.sent.http_method in ("POST", "DELETE")
     if is_checked and session.unconfirmed_since is not None:
-        flight.probe = Probe("ping" if is_ping else "implicit", after_replay=True)
-    elif is_ping:
+        kind: ProbeKind = "active" if flight.sent.is_own else "ping" if is_ping else "implicit"
+        flight.probe = Probe(kind, after_replay=True)
+    elif is_ping and not flight.sent.is_own:
         flight.probe = Probe("ping", after_replay=False)
 
 
@@ -62,6 +63,19 @@ def delivered(flight: Flight, messages: int) -> None:
         flight.session.replayed += messages
 
 
+def probe_outcome(status: int | None, ruling: Ruling | None, *, proves: bool) -> ProbeOutcome:
+    """What the answer to a session-scoped request says of its session, first that fits (design 3.3).
+
+    Args:
+        status: of the answer; None for no response at all.
+        ruling: its classification, if it failed.
+        proves: it has a JSON-RPC body, and is no refusal of an answer: whoever wrote it has looked into the session.
+    """
+    if ruling is not None and ruling.reason == "session_lost":
+        return "dead"
+    return "live" if status is not None and (200 <= status < 300 or proves) else "inconclusive"  # noqa: PLR2004
+
+
 def settled(
     flight: Flight, *, status: int | None, ruling: Ruling | None, is_jsonrpc: bool, at: float
 ) -> Verdicts:
@@ -69,10 +83,9 @@ def settled(
     session = flight.session
     if session is None:
         return
-    is_lost = ruling is not None and ruling.reason == "session_lost"
+    outcome = probe_outcome(status, ruling, proves=is_jsonrpc and not flight.is_answer)
+    is_lost = outcome == "dead"
     is_ok = status is not None and 200 <= status < 300 and not is_lost  # noqa: PLR2004
-    confirmed = is_ok or (status is not None and is_jsonrpc and not flight.is_answer)
-    outcome: ProbeOutcome = "dead" if is_lost else "live" if confirmed else "inconclusive"
     phase: SessionPhase = "on_resume" if flight.sent.http_method == "GET" and flight.sent.cursor else "in_use"
     if flight.probe is not None:
         since, probe = session.unconfirmed_since, flight.probe
@@ -97,6 +110,15 @@ def settled(
     elif is_ok and flight.met_lost and session.state == "lost" and flight.sent.http_method == "POST":
         session.state = "alive"
         yield SessionRevived(server=session.origin, exchange=flight.exchange)
+
+
+def standing(session: Session | None) -> SessionStanding:
+    """What is known of a session now."""
+    if session is None:
+        return "none"
+    if session.state != "alive":
+        return "lost"
+    return "confirmed" if session.unconfirmed_since is None else "unconfirmed"
 
 
 def _probed(

@@ -420,6 +420,15 @@ METRICS: Final[dict[str, Metric]] = {
             zeroed=_each(RetryPoint),
         ),
         Metric(
+            name="sse.client.guard.actions",
+            instrument="counter",
+            unit="{action}",
+            description="What the guard did to stop something that could not succeed, or would have done in a dry run.",
+            attributes=(GUARD_ACTION,),
+            reachable=_each(GuardAction),
+            zeroed=_each(GuardAction),
+        ),
+        Metric(
             name="sse.client.instrumentation.errors",
             instrument="counter",
             unit="{error}",

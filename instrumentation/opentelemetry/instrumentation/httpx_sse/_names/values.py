@@ -59,6 +59,8 @@ LossReason = Literal["not_resumable", "refused", "gave_up"]
 ProbeKind = Literal["ping", "implicit", "active"]
 ProbeOutcome = Literal["live", "dead", "inconclusive"]
 ProbeContext = Literal["after_replay", "routine"]
+SessionStanding = Literal["none", "confirmed", "unconfirmed", "lost"]
+"""Of a session with an `Mcp-Session-Id`, at one moment; `none` without one."""
 SessionPhase = Literal["after_replay", "on_resume", "in_use"]
 SessionSignal = Literal["http_404", "http_410", "http_400", "http_other", "error_body"]
 PromptDelivery = Literal["first", "redelivered"]
@@ -74,7 +76,20 @@ AnswerOutcome = Literal[
 ]
 AnswerTiming = Literal["in_time", "late"]
 ResponseDelivery = Literal["first", "duplicate_same_stream", "duplicate_other_stream", "orphan"]
-Site = Literal["begin", "head", "receive", "exhausted", "failed", "closed", "collect", "telemetry", "hook"]
+GuardAction = Literal[
+    "resume_refused",
+    "breaker_opened",
+    "stream_slowed",
+    "prompt_dropped",
+    "operation_failed",
+    "response_dropped",
+    "session_quarantined",
+    "probe_inconclusive",
+]
+"""What the guard does, by the names by which each can be switched off."""
+Site = Literal[
+    "begin", "head", "receive", "exhausted", "failed", "closed", "collect", "telemetry", "hook", "guard"
+]
 EvictedTable = Literal[
     "sessions", "places", "streams", "requests", "prompts", "operations", "exchanges", "event_ids", "spans"
 ]
