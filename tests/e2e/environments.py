@@ -44,6 +44,8 @@ class Environment:
 ENVIRONMENTS = {
     "mcp1": Environment(("mcp >= 1.30, < 2", "httpx >= 0.27, < 1", "uvicorn >= 0.30", "rich >= 13")),
     "mcp2": Environment(("mcp >= 2.3, < 3", "httpx2 >= 2, < 3", "uvicorn >= 0.30", "rich >= 13")),
+    "fastmcp": Environment(("fastmcp >= 4", "uvicorn >= 0.30")),
+    "models": Environment(("openai >= 3", "anthropic >= 2")),
 }
 
 

@@ -98,9 +98,11 @@ def told(samples: Sequence[Sample], names: frozenset[str] = DECISIONS) -> dict[s
     return dict(sorted(found.items()))
 
 
-def total(samples: Sequence[Sample], series: str) -> float:
-    """The sum of the series with exactly this name in the exposition, whatever their labels."""
-    return sum(value for name, _, value in samples if name == series)
+def total(samples: Sequence[Sample], series: str, **labels: str) -> float:
+    """The sum of the series of this name in the exposition that carry these labels."""
+    return sum(
+        value for name, carried, value in samples if name == series and labels.items() <= carried.items()
+    )
 
 
 def _series(samples: Sequence[Sample]) -> Iterator[tuple[str, tuple[str, ...], float]]:

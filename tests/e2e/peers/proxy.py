@@ -29,6 +29,8 @@ class Cut:
     request: bytes = b'"tools/call"'
     server_knows: bool = True
     """Otherwise the connection to the server is left open, as by a middlebox that lost its state."""
+    moves_to: str | None = None
+    """The server for all later requests, as behind a balancer that forgets."""
 
 
 @dataclass(slots=True)
@@ -138,7 +140,7 @@ class _Passage:
     def __init__(self, client: socket.socket, proxy: Proxy) -> None:
         host, _, port = proxy.upstream.rpartition(":")
         self._client = client
-        self._held = proxy.held
+        self._proxy = proxy
         self._server = socket.create_connection((host, int(port)), timeout=30)
         self._server.settimeout(None)
         self._lock = threading.Lock()
@@ -154,7 +156,7 @@ class _Passage:
     def close(self) -> None:
         _shut(self._client)
         if self._cut is not None and not self._cut.server_knows:
-            self._held.append(self._server)
+            self._proxy.held.append(self._server)
         else:
             _shut(self._server)
             self._server.close()
@@ -176,7 +178,10 @@ class _Passage:
             before = len(self._said)
             self._said += received
             limit = self._cut.until(self._said)
-            return None if limit is None else max(0, limit - before)
+            if limit is None:
+                return None
+            self._proxy.upstream = self._cut.moves_to or self._proxy.upstream
+            return max(0, limit - before)
 
 
 def _shut(end: socket.socket) -> None:
