@@ -57,17 +57,12 @@ def _window(minutes: float, why: str) -> Number:
     return Number(minutes * MINUTE, "window", why)
 
 
-_KEEP_BURST: Final = (
-    "one page for a fault that comes in bursts; with the short window it is over 12 minutes after"
-)
-_NO_KEEP: Final = "the window itself holds the alert"
-_WINDOW_14: Final = (
-    "a quarter of an hour, less one minute for scrape and evaluation, so that it is over in 15"
-)
-_SHORT: Final = "four scrapes at 30 s: the least that gives a rate after a missed one"
-_FOR_EVENTS: Final = (
-    "four scrapes: by then the increase of a young series is no longer extrapolated to double"
-)
+_KEEP: Final = _window(10, "one page for a fault that comes in bursts; over 12 minutes after it")
+_NO_KEEP: Final = _window(0, "the window itself holds the alert")
+_QUARTER: Final = _window(14, "a quarter of an hour, less a minute for scrape and evaluation")
+_PROOF: Final = _window(10, "proves the volume")
+_SHORT: Final = _window(2, "shows that it goes on; four scrapes at 30 s, so one may be missed")
+_SETTLED: Final = _window(2, "four scrapes: until then increase() of a young series may be double")
 
 TABLE: Final[Mapping[str, Row]] = MappingProxyType(
     {
@@ -76,79 +71,64 @@ TABLE: Final[Mapping[str, Row]] = MappingProxyType(
             rate=Number(
                 3,
                 "per_minute",
-                "per logical stream. The shortest idle limits in the field, 30 s, make 2; the "
-                "slowest loop of "
-                "a client that was found, 3 s, makes 20",
+                "per logical stream: the shortest idle limit seen in the field, 30 s, makes 2; the slowest "
+                "loop of a client, one in 3 s, makes 20",
             ),
             volume=Number(
-                40, "volume", "in the long window: one stream with a bad network at 3.5 a minute is no storm"
+                40, "volume", "in the long window: one stream on a bad network at 3.5 a minute is no storm"
             ),
-            long=_window(10, "proves the volume"),
-            short=_window(2, _SHORT),
+            long=_PROOF,
+            short=_SHORT,
             for_=_window(
                 5,
-                "a restart with two minutes of retries at 1 Hz holds for 40 s less than those two"
-                " minutes and as "
-                "long again as the short window: four minutes with scrape and evaluation",
+                "a restart with two minutes of retries at 1 Hz holds for those two minutes, less 40 s, and as "
+                "long again as the short window; three minutes of outage do not fire, four do",
             ),
-            keep=_window(10, _KEEP_BURST),
+            keep=_KEEP,
         ),
         "SSEStreamStuck": _row(
             "critical",
             streak=Number(
                 10,
                 "streak",
-                "a legal poll brings a new cursor and sets the streak to 0, a quiet stream leaves"
-                " it; 10 in a row "
-                "are 10 to 30 s of a loop at the pace of the official clients",
+                "a legal poll brings a new cursor and sets the streak to 0, a quiet stream leaves it; 10 in a "
+                "row are 10 to 30 s of a loop at the pace of the official clients",
             ),
-            bridge=_window(
-                2, "the last value of two minutes, so that one missed scrape does not start `for` anew"
-            ),
+            bridge=_window(2, "the last value of two minutes: a missed scrape does not begin `for` anew"),
             for_=_window(
                 4,
-                "a restart that answers for two minutes in a way that counts, and whose stream is"
-                " then given up, "
-                "shows the streak for those two minutes and for the two of the instrument's "
-                "memory; a loop is "
-                "still paged within six",
+                "a restart that refuses for two minutes, and whose stream is then given up, shows its streak "
+                "for two minutes more; a loop is paged within six minutes all the same",
             ),
             keep=_window(5, "a loop that gets one message through now and then is one fault"),
         ),
         "SSEEmptyReplayLoop": _row(
             "critical",
             rate=Number(
-                2,
-                "per_minute",
-                "20 in ten minutes: one client in a loop at 3 s makes 20 a minute, a deploy a few",
+                2, "per_minute", "20 in ten minutes: a single client in a loop makes 20 to 60 a minute"
             ),
             ratio=Number(
-                0.8, "ratio", "of all outcomes: healthy polling beside it brings `primed` and `progressed`"
+                0.8, "ratio", "of all outcomes: where other replays work, `SSEStreamStuck` finds the stream"
             ),
-            long=_window(10, "proves the volume"),
-            short=_window(2, _SHORT),
+            long=_PROOF,
+            short=_SHORT,
             for_=_window(
-                5, "a deploy that loses its event store makes every stream come back empty, but once"
+                5, "a deploy that loses its event store makes every stream come back empty once or twice"
             ),
-            keep=_window(10, _KEEP_BURST),
+            keep=_KEEP,
         ),
         "SSERequestNotRecovering": _row(
             "warning",
             age=Number(
-                15 * MINUTE,
-                "age",
-                "ten times the limit of five minutes at which most clients and proxies give up "
-                "would be too late, "
-                "one time is a long tool; three",
+                15 * MINUTE, "age", "three times the five minutes at which clients and proxies end a call"
             ),
             progress=_window(
                 10,
-                "a long call that polls legally has a new cursor or message in every poll: if the"
-                " process had one "
-                "in ten minutes, the request is slow, not lost",
+                "a long call that polls legally gets a new cursor or message each time: a process that got "
+                "one in ten minutes has a slow call, not a lost one",
             ),
             limit=Number(
-                120 * MINUTE, "age", "whatever else the process gets; raise it above your longest tool"
+                120 * MINUTE, "age", "whatever else the process gets: raise it above your longest tool"
             ),
             for_=_window(2, "four scrapes"),
             keep=_window(0, "the age ends with the request"),
@@ -156,49 +136,45 @@ TABLE: Final[Mapping[str, Row]] = MappingProxyType(
         "SSESessionDeadAfterReplay": _row(
             "critical",
             events=Number(
-                1.5,
-                "events",
-                "one can be a deploy, two are a pattern; halfway, since increase() is extrapolated",
+                1.5, "events", "one may be a deploy, two are a pattern; halfway, as increase() is no integer"
             ),
-            ratio=Number(0.05, "ratio", "of the probes that settled a replay: one in twenty is no deploy"),
-            window=_window(14, _WINDOW_14),
-            for_=_window(2, _FOR_EVENTS),
-            keep=_window(0, _NO_KEEP),
+            ratio=Number(0.05, "ratio", "of the probes that settled a replay: one in twenty"),
+            window=_QUARTER,
+            for_=_SETTLED,
+            keep=_NO_KEEP,
         ),
         "SSERepromptLoop": _row(
             "critical",
             streak=Number(
                 3,
                 "streak",
-                "by replay or resend. One is a reconnect at a bad moment, two a bad network; the "
-                "third time a person "
-                "is asked the same question nobody waits for the answer",
+                "by replay or resend: one is a reconnect at a bad moment, two a bad network; at the third "
+                "nobody waits for the answer any more",
             ),
             asked=Number(
                 6,
                 "streak",
-                "by input_required or url_required, as a warning: servers may ask again, and "
-                "three forms in a row are "
-                "legal; clients stop at 8 or 10 rounds",
+                "by input_required or url_required, a warning: servers may ask again, three forms in a row "
+                "are legal; clients stop at 8 or 10 rounds",
             ),
             for_=_window(1, "the prompt is still open after two scrapes"),
-            keep=_window(10, _KEEP_BURST),
+            keep=_KEEP,
         ),
         "SSEAnswersRejected": _row(
             "warning",
-            events=Number(3, "events", "a late answer to a cancelled prompt is normal, now and then"),
+            events=Number(3, "events", "now and then an answer comes too late, that is normal"),
             ratio=Number(0.2, "ratio", "of all answers"),
-            window=_window(14, _WINDOW_14),
-            for_=_window(2, _FOR_EVENTS),
-            keep=_window(0, _NO_KEEP),
+            window=_QUARTER,
+            for_=_SETTLED,
+            keep=_NO_KEEP,
         ),
         "SSERetryAfterTerminal": _row(
             "warning",
             rate=Number(
-                2, "per_minute", "of one process: more than 10 in five minutes is a loop, not a last attempt"
+                2, "per_minute", "of one process: more than 10 in five minutes are a loop, no last attempt"
             ),
             long=_window(5, "proves the volume"),
-            short=_window(2, _SHORT),
+            short=_SHORT,
             for_=_window(5, "a restart behind a proxy that says 404 for two minutes holds for four"),
             keep=_window(5, "the loop of one stream may pause while the next begins"),
         ),
@@ -206,23 +182,23 @@ TABLE: Final[Mapping[str, Row]] = MappingProxyType(
             "warning",
             events=Number(5, "events", "a deploy without resumption loses what is under way, once"),
             ratio=Number(0.05, "ratio", "of the requests that were answered on a stream or lost"),
-            window=_window(14, _WINDOW_14),
-            for_=_window(2, _FOR_EVENTS),
-            keep=_window(0, _NO_KEEP),
+            window=_QUARTER,
+            for_=_SETTLED,
+            keep=_NO_KEEP,
         ),
         "SSEStreamGaveUp": _row(
             "warning",
             events=Number(0, "events", "one is a session that hears nothing any more, and nobody logs it"),
-            window=_window(14, _WINDOW_14),
+            window=_QUARTER,
             for_=_window(0, "nothing will bring it back"),
-            keep=_window(0, _NO_KEEP),
+            keep=_NO_KEEP,
         ),
         "SSETelemetryErrors": _row(
             "warning",
-            events=Number(0, "events", "each is a defect of the instrumentation; the program was not harmed"),
-            window=_window(14, _WINDOW_14),
+            events=Number(0, "events", "each is a defect of the instrumentation"),
+            window=_QUARTER,
             for_=_window(0, "a defect does not need to last"),
-            keep=_window(0, _NO_KEEP),
+            keep=_NO_KEEP,
         ),
         "SSETelemetryAbsent": _row(
             "warning",
