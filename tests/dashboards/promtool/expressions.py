@@ -22,6 +22,7 @@ from dashboards.catalogue import (
 )
 
 COUNTER_FUNCTIONS: Final = frozenset({"rate", "increase", "irate", "resets"})
+EXISTENCE: Final = frozenset({"absent", "timestamp", "count", "group"})
 VARIABLE: Final = re.compile(r"\$\{?(\w+)(?::\w+)?\}?")
 MACROS: Final = {
     "__rate_interval": "5m",
@@ -134,6 +135,7 @@ def matches(matcher: pql.Matcher, value: str) -> bool:
 def _bare_counters(tree: AnyExpr) -> Iterator[str]:
     """Counters and buckets mean nothing but by their rate; a gauge has none."""
     ranged = Counter(n.vector_selector.name for n in nodes(tree) if isinstance(n, pql.MatrixSelector))
+    ranged += Counter(name for node in nodes(tree) if (name := _only_there(node)))
     for name, count in Counter(selector.name for selector in selectors(tree)).items():
         series = SERIES.get(name or "")
         if series and series.kind != "gauge" and count > ranged[name]:
@@ -143,6 +145,16 @@ def _bare_counters(tree: AnyExpr) -> Iterator[str]:
             ranges = [a for a in node.args if isinstance(a, pql.MatrixSelector)]
             for argument in ranges:
                 yield from _function(node.func.name, argument.vector_selector.name)
+
+
+def _only_there(node: AnyExpr) -> str | None:
+    """The counter of which a node asks only whether it is there, such as `absent(x)` or `count by (job) (x)`."""
+    inner = None
+    if isinstance(node, pql.Call) and node.func.name in EXISTENCE:
+        inner = node.args[0]
+    if isinstance(node, pql.AggregateExpr) and str(node.op) in EXISTENCE:
+        inner = node.expr
+    return inner.name if isinstance(inner, pql.VectorSelector) else None
 
 
 def _function(function: str, name: str | None) -> Iterator[str]:

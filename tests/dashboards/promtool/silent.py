@@ -10,6 +10,7 @@ from .behaviour import (
     BUSY,
     ERRORS,
     EVERYWHERE,
+    FORGET,
     OUTCOMES,
     RECONNECTS,
     REQUESTS_LOST,
@@ -105,6 +106,10 @@ SILENT: Final = (
     Scenario(
         title="an outage of three minutes with retries at 1 Hz",
         happenings=BUSY + reconnecting(When(12.1, 15.1, ALL), 50) + polling(When(15.1, on=ALL), 50),
+    ),
+    Scenario(
+        title="a stream that is stuck for two minutes, given up, and forgotten two minutes later",
+        happenings=BUSY + reconnecting(When(12.1, 14.1), how="not found", kind="response", shown=FORGET),
     ),
     Scenario(
         title="a stream that is stuck for two minutes and ends with its process",

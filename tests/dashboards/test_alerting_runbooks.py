@@ -1,0 +1,79 @@
+"""The runbooks: a page for every alert, with every part that somebody needs at night, and nothing out of date."""
+
+import re
+from pathlib import Path
+
+import pytest
+from dashboards.pages import HEADING, HOME, files
+from dashboards.thresholds import TABLE, Settings
+from tests.dashboards.promtool.expressions import problems
+
+PARTS = ("Meaning", "Impact", "Diagnosis", "Mitigation", "False positives", "Numbers")
+SIDES = ("Server side.", "Proxy side.", "Client side.", "The guard.")
+QUERY = re.compile(r"```promql\n(.*?)```", re.DOTALL)
+PROMISES = re.compile(r"`([A-Z][A-Z0-9_]{6,})(?:=[^`]*)?`")
+VARIABLES = {
+    "OTEL_PYTHON_HTTPX_SSE_GUARD",
+    "OTEL_PYTHON_HTTPX_SSE_SEMCONV_METRICS",
+    "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS",
+    "OTEL_EXPORTER_PROMETHEUS_PORT",
+    "OTEL_EXPORTER_PROMETHEUS_HOST",
+    "OTEL_TRACES_EXPORTER",
+    "OTEL_LOGS_EXPORTER",
+}
+PAGES = {path.stem: path.read_text(encoding="utf-8") for path in sorted(HOME.glob("*.md"))}
+ALERTS = [name for name in PAGES if name != "README"]
+
+
+def test_a_page_for_each_alert() -> None:
+    """Every alert has a page, every page an alert, and the first page lists them all."""
+    listed = set(re.findall(r"^\| \[(\w+)\]\(\1\.md\)", PAGES["README"], re.MULTILINE))
+
+    assert set(ALERTS) == set(TABLE) == listed
+
+
+@pytest.mark.parametrize("alert", ALERTS)
+def test_parts(alert: str) -> None:
+    """A page has all parts, in the same order, none of them empty, and a mitigation for each side."""
+    text = PAGES[alert]
+    parts = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
+
+    assert text.startswith(f"# {alert}\n")
+    assert tuple(parts) == PARTS
+    assert all(part.strip() for part in parts.values())
+    assert tuple(re.findall(r"^\*\*(.+?)\*\*", parts["Mitigation"], re.MULTILINE)) == SIDES
+    assert "n the trace" in parts["Diagnosis"]
+    assert QUERY.search(parts["Diagnosis"])
+
+
+@pytest.mark.parametrize("alert", ALERTS)
+def test_queries(alert: str) -> None:
+    """Every query can be pasted as it is: it parses, and whatever it names exists."""
+    for query in QUERY.findall(PAGES[alert]):
+        assert problems(query.strip()) == []
+
+
+@pytest.mark.parametrize("alert", ALERTS)
+def test_numbers(alert: str) -> None:
+    """The table at the end is that of the settings; with other settings it has other numbers."""
+    changed = Settings().override([f"{alert}.for=77m"])
+
+    assert files(Settings())[f"runbooks/{alert}.md"] == PAGES[alert]
+    assert "| `for` | 77m |" in files(changed)[f"runbooks/{alert}.md"].partition(HEADING)[2]
+
+
+@pytest.mark.parametrize("alert", [*ALERTS, "README"])
+def test_nothing_that_does_not_exist(alert: str) -> None:
+    """Environment variables, values of attributes and links in the prose are real."""
+    text = PAGES[alert]
+    links = re.findall(r"\]\((\w+\.md)\)", text)
+
+    assert set(PROMISES.findall(text)) <= VARIABLES
+    assert all((HOME / link).is_file() for link in links)
+
+
+def test_paths_exist() -> None:
+    """Files that the pages name are shipped."""
+    for text in PAGES.values():
+        for path in re.findall(r"`(prometheus/[\w.-]+)`", text):
+            assert (Path(HOME).parent / path).is_file()
