@@ -83,6 +83,7 @@ BODIES: Final[dict[str, Callable[[], bytes]]] = {
     "progress-20": lambda: _progress_body(20),
     "tokens": _tokens_body,
     "large": _large_body,
+    "short": lambda: chunked([progress(0), progress(1), response()]),
 }
 """Bodies of event streams, by the last part of their path."""
 

@@ -14,7 +14,11 @@ import httpx_sse
 from tests.bench.bodies import CALL, EVENTS, MCP_HEADERS
 
 CALLS = 300
-LARGE_EVENTS = 4
+LARGE_EVENTS = 8
+
+WARM_UP = "/stream/short"
+WARM_UP_CALLS = 20
+"""What is done before anything is measured: whatever is made on first use is there then, in every mode."""
 
 Go = Callable[[], int]
 Prepared = Callable[[str], AbstractContextManager[Go]]
@@ -41,13 +45,13 @@ def _stream(path: str, *, body: object = CALL, headers: dict[str, str] = MCP_HEA
     @contextlib.contextmanager
     def prepared(url: str) -> Iterator[Go]:
         with httpx.Client(base_url=url, timeout=60) as client:
-            client.get("/plain")
 
-            def go() -> int:
-                with httpx_sse.connect_sse(client, "POST", path, json=body, headers=headers) as source:
+            def read(from_: str) -> int:
+                with httpx_sse.connect_sse(client, "POST", from_, json=body, headers=headers) as source:
                     return sum(1 for _ in source.iter_sse())
 
-            yield go
+            read(WARM_UP)
+            yield lambda: read(path)
 
     return prepared
 
@@ -63,6 +67,7 @@ def _repeated(prepared: Prepared, times: int) -> Prepared:
 
 def _async(
     work: Callable[[httpx2.AsyncClient], Awaitable[int]],
+    warm_up: Callable[[httpx2.AsyncClient], Awaitable[int]],
 ) -> Prepared:
     """`work` with a client and an event loop that are ready."""
 
@@ -71,12 +76,12 @@ def _async(
         loop = asyncio.new_event_loop()
         client = httpx2.AsyncClient(base_url=url, timeout=60)
 
-        async def do() -> int:
-            return await work(client)
+        async def do(what: Callable[[httpx2.AsyncClient], Awaitable[int]]) -> int:
+            return await what(client)
 
         try:
-            loop.run_until_complete(client.get("/plain"))
-            yield lambda: loop.run_until_complete(do())
+            loop.run_until_complete(do(warm_up))
+            yield lambda: loop.run_until_complete(do(work))
         finally:
             loop.run_until_complete(client.aclose())
             loop.run_until_complete(loop.shutdown_asyncgens())
@@ -86,57 +91,53 @@ def _async(
 
 
 def _async_stream(path: str, *, body: object = CALL, headers: dict[str, str] = MCP_HEADERS) -> Prepared:
-    async def work(client: httpx2.AsyncClient) -> int:
+    async def read(client: httpx2.AsyncClient, from_: str) -> int:
         count = 0
-        async with client.stream("POST", path, json=body, headers=headers) as response:
+        async with client.stream("POST", from_, json=body, headers=headers) as response:
             async for _ in httpx2.EventSource(response):
                 count += 1
         return count
 
-    return _async(work)
+    return _async(lambda client: read(client, path), lambda client: read(client, WARM_UP))
 
 
-@contextlib.contextmanager
-def _mcp_calls(url: str) -> Iterator[Go]:
-    with httpx.Client(base_url=url, timeout=60) as client:
-        client.get("/plain")
+def _calls(call: Callable[[httpx.Client, int], httpx.Response]) -> Prepared:
+    @contextlib.contextmanager
+    def prepared(url: str) -> Iterator[Go]:
+        with httpx.Client(base_url=url, timeout=60) as client:
 
-        def go() -> int:
-            return sum(
-                client.post("/json", json={**CALL, "id": number}, headers=MCP_HEADERS).status_code == 200
-                for number in range(CALLS)
-            )
+            def go(numbers: range) -> int:
+                return sum(call(client, number).status_code == 200 for number in numbers)
 
-        yield go
+            go(range(-WARM_UP_CALLS, 0))
+            yield lambda: go(range(CALLS))
 
-
-async def _mcp_calls_async(client: httpx2.AsyncClient) -> int:
-    done = 0
-    for number in range(CALLS):
-        response = await client.post("/json", json={**CALL, "id": number}, headers=MCP_HEADERS)
-        done += response.status_code == 200
-    return done
+    return prepared
 
 
-@contextlib.contextmanager
-def _plain_calls(url: str) -> Iterator[Go]:
-    with httpx.Client(base_url=url, timeout=60) as client:
-        client.get("/plain")
+def _async_calls(call: Callable[[httpx2.AsyncClient, int], Awaitable[httpx2.Response]]) -> Prepared:
+    async def go(client: httpx2.AsyncClient, numbers: range) -> int:
+        return sum([(await call(client, number)).status_code == 200 for number in numbers])
 
-        def go() -> int:
-            half = CALLS // 2
-            read = sum(client.get("/plain").status_code == 200 for _ in range(half))
-            return read + sum(client.post("/plain", json=CALL).status_code == 200 for _ in range(half))
-
-        yield go
+    return _async(
+        lambda client: go(client, range(CALLS)), lambda client: go(client, range(-WARM_UP_CALLS, 0))
+    )
 
 
-async def _plain_calls_async(client: httpx2.AsyncClient) -> int:
-    done = 0
-    for number in range(CALLS):
-        response = await (client.post("/plain", json=CALL) if number % 2 else client.get("/plain"))
-        done += response.status_code == 200
-    return done
+def _mcp_call(client: httpx.Client, number: int) -> httpx.Response:
+    return client.post("/json", json={**CALL, "id": number}, headers=MCP_HEADERS)
+
+
+async def _mcp_call_async(client: httpx2.AsyncClient, number: int) -> httpx2.Response:
+    return await client.post("/json", json={**CALL, "id": number}, headers=MCP_HEADERS)
+
+
+def _plain_call(client: httpx.Client, number: int) -> httpx.Response:
+    return client.post("/plain", json=CALL) if number % 2 else client.get("/plain")
+
+
+async def _plain_call_async(client: httpx2.AsyncClient, number: int) -> httpx2.Response:
+    return await (client.post("/plain", json=CALL) if number % 2 else client.get("/plain"))
 
 
 _PROMPT = {"model": "some-model", "stream": True, "messages": [{"role": "user", "content": "Tell me."}]}
@@ -152,10 +153,10 @@ WORKS = (
     Work("a20", _HTTPX2, _async_stream("/stream/progress-20"), _ALL, _ALL, _TWENTIES),
     Work("b", _HTTPX, _stream("/stream/tokens", body=_PROMPT, headers={}), _ALL, _ALL, _ALL),
     Work("b", _HTTPX2, _async_stream("/stream/tokens", body=_PROMPT, headers={}), _ALL, _ALL, _ALL),
-    Work("c", "httpx", _mcp_calls, CALLS, 0),
-    Work("c", "httpx2, async", _async(_mcp_calls_async), CALLS, 0),
-    Work("d", "httpx", _plain_calls, CALLS, 0),
-    Work("d", "httpx2, async", _async(_plain_calls_async), CALLS, 0),
+    Work("c", "httpx", _calls(_mcp_call), CALLS, 0),
+    Work("c", "httpx2, async", _async_calls(_mcp_call_async), CALLS, 0),
+    Work("d", "httpx", _calls(_plain_call), CALLS, 0),
+    Work("d", "httpx2, async", _async_calls(_plain_call_async), CALLS, 0),
     Work("e", _HTTPX, _repeated(_stream("/stream/large"), LARGE_EVENTS), LARGE_EVENTS, LARGE_EVENTS),
 )
 """Every row of the table but those that need a process of their own."""
