@@ -18,6 +18,9 @@ KNOWN: Final = (
     Known("*", r"classifications \('\w+', '(ambiguous|terminal)', '(empty_replay|nothing_new)'\)",
           "a `subscriptions/listen` that carries a cursor yields label sets that are not listed"),
     Known("*", r"(reconnects|empty_replays) \('listen', ", "likewise"),
+    Known("*", r"classifications \('(answer|probe|request)', '(retryable|ambiguous)', 'conflict'\)",
+          "a POST that is redirected to a GET, and refused there with 409, yields label sets that are not listed"),
+    Known("*", r"classifications \('(answer|probe|request)', 'terminal', '(not_sse|cursor_evicted)'\)", "likewise"),
     Known("ledger", r"streams that stay open: .*'legacy': -",
           "two open streams of one logical stream: only one is moved to `legacy`"),
 )  # fmt: skip

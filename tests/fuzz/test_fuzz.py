@@ -96,6 +96,21 @@ def test_a_listen_request_that_carries_a_cursor_names_listed_label_sets() -> Non
     deciding.listed(played(facts))
 
 
+@pytest.mark.xfail(strict=True, reason="a conflict is listed at `open` and `resume` only")
+def test_a_post_that_is_redirected_to_a_get_names_listed_label_sets() -> None:
+    """Clients follow a 303 with a GET; what that is refused with has a place in the catalogue."""
+    answer = Message(kind=MessageKind.RESPONSE, id="q")
+    facts: list[Event] = [
+        get(1, http_method="POST", mcp=True, session="s", messages=(answer,)),
+        Answered(exchange=1, status=303, is_stream=False, location=b"u"),
+        Ended(exchange=1, how="exhausted"),
+        get(2, target=b"u", mcp=True, session="s"),
+        Answered(exchange=2, status=409, is_stream=False),
+        Ended(exchange=2, how="closed"),
+    ]
+    deciding.listed(played(facts))
+
+
 @pytest.mark.xfail(strict=True, reason="only the attempt that brought `endpoint` is moved to `legacy`")
 def test_streams_that_open_under_one_kind_end_under_the_same() -> None:
     """Of each kind as many streams end as have opened or were moved there."""
