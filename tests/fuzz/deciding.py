@@ -28,7 +28,7 @@ from opentelemetry.instrumentation.httpx_sse._exchange import Exchange, Observer
 from opentelemetry.instrumentation.httpx_sse._ledger import Ledger, Thresholds, _state
 from opentelemetry.instrumentation.httpx_sse._ledger._tables import LIMITS
 from opentelemetry.instrumentation.httpx_sse._names import METRICS, EventType
-from opentelemetry.instrumentation.httpx_sse._telemetry import GAUGES, TABLE
+from opentelemetry.instrumentation.httpx_sse._telemetry import TABLE
 from opentelemetry.instrumentation.httpx_sse._verdicts import (
     Reconnected,
     ReconnectSettled,
@@ -48,6 +48,17 @@ _ROWS: Final = {
 }
 
 
+SHOWN: Final = {
+    "sse.client.logical_streams": "logical_streams",
+    "sse.client.stalled_streak": "stalled_streak",
+    "sse.client.oldest_request.age": "oldest_request_age",
+    "sse.client.unconfirmed_sessions": "unconfirmed_sessions",
+    "sse.client.reprompt_streak": "reprompt_streak",
+    "sse.client.events": "events",
+}
+"""Which field of a snapshot a metric shows."""
+
+
 def listed(verdicts: Iterable[Verdict]) -> None:
     """Every label set that a verdict feeds is one that its metric lists."""
     for verdict in verdicts:
@@ -62,9 +73,9 @@ def listed(verdicts: Iterable[Verdict]) -> None:
 def sound(snapshot: Snapshot) -> None:
     """A snapshot shows listed label sets and no number below zero."""
     listed(snapshot.settled)
-    for metric, (field, attributes) in GAUGES.items():
+    for metric, field in SHOWN.items():
         for key, value in getattr(snapshot, field).items():
-            labels = key[1:] if attributes else ()
+            labels = key[1:] if METRICS[metric].attributes else ()
             if labels not in REACHABLE[metric] or value < 0:
                 raise AssertionError(f"{metric} {labels} = {value}")
 
