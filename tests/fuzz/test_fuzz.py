@@ -23,7 +23,7 @@ from . import deciding
 from .__main__ import TARGETS, fuzz, shares
 from .draw import Draw
 
-SHORT = 12_000
+SHORT = 6_000
 HOME = Origin("http", "a", 80)
 MIB = 1024 * 1024
 
@@ -132,8 +132,8 @@ def test_streams_that_open_under_one_kind_end_under_the_same() -> None:
 
 
 def test_the_ledger_stays_small_when_everything_is_new() -> None:
-    """10,000 sessions with a stream and a question each hold less than 40 MiB."""
-    assert held_by(10_000, size=20) < 40 * MIB
+    """3,000 sessions with a stream and a question each hold less than 12 MiB."""
+    assert held_by(3_000, size=20) < 12 * MIB
 
 
 @pytest.mark.xfail(
