@@ -100,16 +100,23 @@ class ChaosServer:
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
 
-        async def begin() -> None:
+        async def begin() -> asyncio.Server:
             server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=1 << 20)
             self.port = server.sockets[0].getsockname()[1]
             self._ready.set()
+            return server
 
-        self._loop.run_until_complete(begin())
+        async def end(server: asyncio.Server) -> None:
+            server.close()
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+            await asyncio.sleep(0.05)
+
+        server = self._loop.run_until_complete(begin())
         self._loop.run_forever()
-        for task in asyncio.all_tasks(self._loop):
-            task.cancel()
-        self._loop.run_until_complete(asyncio.sleep(0))
+        self._loop.run_until_complete(end(server))
         self._loop.close()
 
     # -------------------------------------------------------------- a request
