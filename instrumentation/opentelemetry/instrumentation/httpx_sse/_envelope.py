@@ -20,6 +20,12 @@ ERROR_TEXT_LIMIT: Final = 512
 BODY_TEXT_LIMIT: Final = 4096
 """Bytes of a failed exchange's body that are matched against phrases."""
 
+IDENTIFIER_LIMIT: Final = 128
+"""Characters of an id, a name or a method that is kept as it is; a longer one is kept as a digest."""
+
+LONGEST_IDENTIFIER: Final = 4096
+"""Characters of an identifier that are compared; the scanner cuts event ids there too."""
+
 SUBJECT_LIMIT: Final = 256 * 1024
 """Bytes of `params` that are compared by meaning; longer ones are compared byte by byte."""
 
@@ -31,6 +37,9 @@ ASKED_LIMIT: Final = 64
 
 URL_ELICITATION_REQUIRED: Final = -32042
 """MCP 2025-11-25, client/elicitation, Error handling: URLElicitationRequiredError."""
+
+LARGEST_ID: Final = 2**63
+"""A JSON-RPC id that is no larger in size than that is kept; official clients count up from 0."""
 
 _KEY: Final = secrets.token_bytes(32)
 _NO_RAW: Final = msgspec.Raw(b"")
@@ -88,6 +97,13 @@ _UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
 OTHER_MESSAGE: Final = Message(kind=MessageKind.OTHER)
 
 
+def shorten(identifier: str) -> str:
+    """An identifier at its own length, or one of a bounded length that stands for it in this process."""
+    if len(identifier) <= IDENTIFIER_LIMIT:
+        return identifier
+    return digest(identifier[:LONGEST_IDENTIFIER].encode("utf-8", "replace")).hex()
+
+
 def digest(data: bytes) -> bytes:
     """16 bytes that stand for `data` in this process only."""
     return hashlib.blake2b(data, key=_KEY, digest_size=16).digest()
@@ -143,7 +159,7 @@ def _notification(wire: _Wire) -> Message:
     if wire.method == "notifications/cancelled":
         params = _attempt(_decode_params, wire.params)
         cancels = _id(params.requestId) if params else None
-    return Message(kind=MessageKind.NOTIFICATION, method=wire.method, cancels=cancels)
+    return Message(kind=MessageKind.NOTIFICATION, method=shorten(wire.method), cancels=cancels)
 
 
 def _request(wire: _Wire, identifier: JsonId, liveness_key: str | None) -> Message:
@@ -152,7 +168,7 @@ def _request(wire: _Wire, identifier: JsonId, liveness_key: str | None) -> Messa
     return Message(
         kind=MessageKind.REQUEST,
         id=identifier,
-        method=wire.method,
+        method=shorten(wire.method),
         name=_string(params.name) or _string(params.uri),
         subject=_subject(wire.params),
         state=digest(params.requestState) if _present(params.requestState) else b"",
@@ -189,7 +205,7 @@ def _failure(wire: _Wire) -> Message:
         id=_id(wire.id),
         is_error=True,
         error_code=code,
-        error_text=_string(error.message)[:ERROR_TEXT_LIMIT].lower(),
+        error_text=_prose(error.message),
         asked=_url_elicitations(error.data) if code == URL_ELICITATION_REQUIRED else (),
     )
 
@@ -257,12 +273,20 @@ def _present(raw: msgspec.Raw) -> bool:
 def _id(raw: msgspec.Raw) -> JsonId | None:
     """A JSON-RPC id: a string or an integer; null, fractions and everything else are none."""
     value = _attempt(_decode_any, raw)
-    return value if isinstance(value, int | str) and not isinstance(value, bool) else None
+    if isinstance(value, str):
+        return shorten(value)
+    is_number = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST_ID
+    return value if is_number else None
 
 
 def _string(raw: msgspec.Raw) -> str:
     value = _attempt(_decode_any, raw)
-    return value if isinstance(value, str) else ""
+    return shorten(value) if isinstance(value, str) else ""
+
+
+def _prose(raw: msgspec.Raw) -> str:
+    value = _attempt(_decode_any, raw)
+    return value[:ERROR_TEXT_LIMIT].lower() if isinstance(value, str) else ""
 
 
 # ------------------------------------------------------------------ events too large to keep

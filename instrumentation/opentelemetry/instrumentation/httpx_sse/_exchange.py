@@ -15,7 +15,7 @@ from itertools import count
 from typing import Any, Final, Literal, Protocol
 from urllib.parse import urljoin
 
-from ._envelope import digest, read_body, read_data
+from ._envelope import digest, read_body, read_data, shorten
 from ._events import (
     NO_BODY,
     Answered,
@@ -376,7 +376,7 @@ class Exchange:
         where = headers.get(b"location")
         if where is None or not 300 <= status < 400 or self._request is None:  # noqa: PLR2004
             return b""
-        return _target(urljoin(str(self._request.url), where.decode("latin-1")))
+        return self._joined(where.decode("latin-1"))
 
     def receive(self, chunk: bytes) -> None:
         """A chunk of the body is about to be given to the client."""
@@ -410,7 +410,7 @@ class Exchange:
         return Received(
             exchange=self.number,
             event_type=block.type,
-            event_id=block.id,
+            event_id=block.id if block.id is None else shorten(block.id),
             cursor=scanner.last_event_id,
             retry=block.retry,
             has_data=block.has_data,
@@ -423,7 +423,14 @@ class Exchange:
         """MCP 2024-11-05: the first event names the URL that requests go to."""
         if block.type != "endpoint" or self.events_read != 1 or self._request is None:
             return b""
-        return _target(urljoin(str(self._request.url), block.data.decode("utf-8", "replace").strip()))
+        return self._joined(block.data.decode("utf-8", "replace").strip())
+
+    def _joined(self, reference: str) -> bytes:
+        """Digest of the URL that a reference means here; empty when it means none."""
+        try:
+            return _target(urljoin(str(self._request.url), reference)) if self._request else b""
+        except ValueError:
+            return b""
 
     def _inflated(self, chunk: bytes) -> Iterable[bytes]:
         while chunk:
@@ -516,7 +523,7 @@ class _Peek:
 
 def _text(headers: Mapping[bytes, bytes], name: bytes) -> str | None:
     value = headers.get(name)
-    return value.decode("utf-8", "replace") if value else None
+    return shorten(value.decode("utf-8", "replace")) if value else None
 
 
 def _messages(request: Request, liveness_key: str | None) -> tuple[Message, ...]:

@@ -1,10 +1,10 @@
 """Switching on and off: the only module, with `_patching`, that knows which libraries there are."""
 
 import importlib
-import importlib.util
 import logging
 import weakref
 from collections.abc import Collection
+from types import ModuleType
 from typing import Any, ClassVar, Final
 
 from opentelemetry.instrumentation.dependencies import DependencyConflict, get_dependency_conflicts
@@ -26,6 +26,17 @@ from .package import _instruments, _instruments_any
 from .version import __version__
 
 _LOG: Final = logging.getLogger(__name__)
+
+
+def _imported(name: str) -> ModuleType | None:
+    """The library, or None when it is not there or cannot be imported."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError:
+        return None
+    except Exception as error:  # noqa: BLE001 - whatever a broken library raises must not stop the program
+        _LOG.warning("%s cannot be imported (%s): it is not watched", name, type(error).__name__)
+        return None
 
 
 class Installation:
@@ -59,9 +70,21 @@ class Installation:
         )
         self.telemetry.observe_through(self.observer)
         excluded = parse_excluded_urls(options.excluded_urls or "")
-        self.watch = Watch(
-            self.observer, self.containment, excluded.url_disabled if options.excluded_urls else None
-        )
+        self._is_excluded = excluded.url_disabled if options.excluded_urls else None
+        self._guarded: Watch | None = None
+        self.watch = self.guarded() if options.guard else self._watch()
+
+    def _watch(self, guard: Any = None) -> Watch:
+        return Watch(self.observer, self.containment, self._is_excluded, guard)
+
+    def guarded(self) -> Watch:
+        """Who watches and acts, whether that was asked for everybody or only by a transport of the guard's own."""
+        if self._guarded is None:
+            # The guard stands above all this; it is loaded when somebody wants it.
+            module = importlib.import_module(f"{__package__}.guard")
+            self.guard = module.guard_of(self.observer, self.containment, self.options)
+            self._guarded = self._watch(self.guard)
+        return self._guarded
 
 
 class HTTPXSSEInstrumentor(BaseInstrumentor):  # type: ignore[misc]
@@ -93,14 +116,13 @@ class HTTPXSSEInstrumentor(BaseInstrumentor):  # type: ignore[misc]
             ModuleNotFoundError: neither httpx nor httpx2 is there.
         """
         options = read_options(kwargs)
-        libraries = [name for name in LIBRARIES if importlib.util.find_spec(name) is not None]
-        if not libraries:
+        libraries = {name: _imported(name) for name in LIBRARIES}
+        if not any(libraries.values()):
             raise ModuleNotFoundError("neither httpx nor httpx2 is installed")
         cls = HTTPXSSEInstrumentor
         installation = Installation(options)
-        for name in libraries:
-            library = importlib.import_module(name)
-            for transport, method in TRANSPORTS:
+        for name, library in libraries.items():
+            for transport, method in TRANSPORTS if library is not None else ():
                 owner = getattr(library, transport, None)
                 if owner is None or method not in vars(owner):
                     _LOG.warning("%s has no %s.%s: it is not watched", name, transport, method)
@@ -133,9 +155,15 @@ class HTTPXSSEInstrumentor(BaseInstrumentor):  # type: ignore[misc]
             return
         shared = cls._installation if not options else None
         installation = shared or Installation(read_options(options))
-        cls._clients[client] = [
-            ObjectPatch(transport, installation.watch) for transport in transports_of(client)
-        ]
+        patches: list[ObjectPatch] = []
+        try:
+            for transport in transports_of(client):
+                patches.append(ObjectPatch(transport, installation.watch))  # noqa: PERF401 - undone if one fails
+        except TypeError:
+            for patch in patches:
+                patch.remove()
+            raise
+        cls._clients[client] = patches
         # An installation of this client's own must live as long as the client.
         client._otel_httpx_sse = installation  # noqa: SLF001
 

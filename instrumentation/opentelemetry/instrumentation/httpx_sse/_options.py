@@ -6,6 +6,7 @@ An unusable value is one warning and the default, never a crash.
 import logging
 import math
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, get_args
@@ -80,6 +81,25 @@ def _text(value: Any) -> str | None:
     return value or None
 
 
+def _patterns(value: Any) -> str | None:
+    text = _text(value)
+    try:
+        for pattern in text.split(",") if text else ():
+            re.compile(pattern.strip())
+    except re.error as error:
+        raise ValueError(f"regular expressions, separated by commas ({error})") from None
+    return text
+
+
+def _provider(method: str) -> Callable[[Any], Any]:
+    def parse(value: Any) -> Any:
+        if value is not None and not callable(getattr(value, method, None)):
+            raise ValueError(f"a provider with {method}()")
+        return value
+
+    return parse
+
+
 def _limit(value: Any) -> int:
     number = int(value)
     if isinstance(value, bool) or not 1 <= number <= SERVER_LIMIT_MAX or number != float(value):
@@ -136,7 +156,9 @@ _SWITCH: Final = {
 }  # fmt: skip
 
 _PARSERS: Final[dict[str, Callable[[Any], Any]]] = {
-    "excluded_urls": _text,
+    "tracer_provider": _provider("get_tracer"),
+    "meter_provider": _provider("get_meter"),
+    "excluded_urls": _patterns,
     "idle_threshold": _seconds,
     "quiet_threshold": _seconds,
     "give_up_after": _seconds,
@@ -173,10 +195,11 @@ def read_options(keywords: Mapping[str, Any], environ: Mapping[str, str] | None 
         variable = PREFIX + name.upper()
         if name in keywords and (keywords[name] is not None or default is None):
             values[name] = _parsed(name, keywords[name], name, default)
-        elif name not in _NO_VARIABLE and variable in environ:
+        elif name not in _NO_VARIABLE and environ.get(variable):
             values[name] = _parsed(name, environ[variable], variable, default)
     if "excluded_urls" not in values:
-        values["excluded_urls"] = environ.get("OTEL_PYTHON_EXCLUDED_URLS") or None
+        shared = "OTEL_PYTHON_EXCLUDED_URLS"
+        values["excluded_urls"] = _parsed("excluded_urls", environ.get(shared), shared, None)
     return Options(**values)
 
 

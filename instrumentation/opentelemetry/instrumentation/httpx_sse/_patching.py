@@ -4,6 +4,7 @@ Innermost, so that whoever else wraps the method (an HTTP span, say) is outside 
 identity, so that others may come and go in any order: only our own function is taken out of the chain.
 """
 
+import functools
 import logging
 import weakref
 from collections.abc import Callable, Iterator
@@ -96,33 +97,40 @@ class ObjectPatch:
     def __init__(self, transport: Any, watch: Watch) -> None:
         self._transport = weakref.ref(transport)
         self._watch: Watch | None = watch
-        self._put: dict[str, Any] = {}
-        for name, wrap in METHODS.items():
-            if callable(getattr(type(transport), name, None)):
-                self._put[name] = self._bound(name, wrap)
+        self._before: dict[str, Any] = {}
+        """What the object itself had under the names that we took, if it had anything."""
+        self._put: dict[str, Any] = {
+            name: self._bound(transport, name, wrap)
+            for name, wrap in METHODS.items()
+            if callable(getattr(transport, name, None))
+        }
         if not self._put:
             raise TypeError(f"{type(transport).__name__} is no httpx transport")
-        try:
-            for name, ours in self._put.items():
-                setattr(transport, name, ours)
-        except AttributeError:
-            raise TypeError(f"{type(transport).__name__} takes no attributes") from None
+        if not hasattr(transport, "__dict__"):
+            raise TypeError(f"{type(transport).__name__} takes no attributes")
+        self._before = {name: vars(transport)[name] for name in self._put if name in vars(transport)}
+        for name, ours in self._put.items():
+            setattr(transport, name, ours)
 
-    def _bound(self, name: str, wrap: Callable[..., Callable[..., Any]]) -> Callable[[Any], Any]:
-        transport = self._transport
+    def _bound(self, transport: Any, name: str, wrap: Callable[..., Callable[..., Any]]) -> Any:
+        """Like a bound method, it keeps its object alive."""
+        before = vars(transport).get(name) if hasattr(transport, "__dict__") else None
 
         def send(self: Any, request: Any) -> Any:
-            return getattr(type(self), name)(self, request)
+            return getattr(type(self), name)(self, request) if before is None else before(request)
 
-        ours = wrap(send, lambda: self._watch)
-        return lambda request: ours(transport(), request)
+        return functools.partial(wrap(send, lambda: self._watch), transport)
 
     def remove(self) -> None:
         """Take our wrapper off; where another lies over it, it lets everything pass."""
         self._watch = None
         transport = self._transport()
         for name, ours in self._put.items() if transport is not None else ():
-            if vars(transport).get(name) is ours:
+            if vars(transport).get(name) is not ours:
+                continue
+            if name in self._before:
+                setattr(transport, name, self._before[name])
+            else:
                 delattr(transport, name)
 
 

@@ -3,18 +3,18 @@
 Spans are made in `_spans`; what both share, the names of servers, in `_servers`.
 """
 
-import weakref
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from opentelemetry.metrics import CallbackOptions, Meter, Observation
+from opentelemetry.metrics import Meter
 
 from ._containment import Containment
 from ._events import Origin
 from ._exchange import Exchange, Observer
+from ._gauges import FLOORED, GAUGES, Attributes, Series, merged, show_on
 from ._names import (
     ERROR_TYPE,
-    EVENT_TYPE,
     INSTRUMENTATION_SITE,
     INSTRUMENTATION_TABLE,
     MCP_METRICS,
@@ -24,12 +24,9 @@ from ._names import (
     OPEN_ENDED_SERIES,
     OTHER,
     PROTOCOL_VERSION,
-    REPROMPT_TRIGGER,
     RPC_STATUS_CODE,
     SERVER_ADDRESS,
     SERVER_PORT,
-    STREAM_KIND,
-    STREAM_STATE,
     TOOL_NAME,
     Metric,
 )
@@ -65,8 +62,6 @@ from ._verdicts import (
     StreamOpened,
     Verdict,
 )
-
-Attributes = dict[str, str | int]
 
 
 class Row(NamedTuple):
@@ -117,21 +112,6 @@ TABLE: Final[dict[type[Verdict], tuple[Row, ...]]] = {
 }
 """Which verdict feeds which instrument; verdicts that only spans use are not here."""
 
-GAUGES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
-    "sse.client.logical_streams": ("logical_streams", (STREAM_KIND, STREAM_STATE)),
-    "sse.client.stalled_streak": ("stalled_streak", ()),
-    "sse.client.oldest_request.age": ("oldest_request_age", ()),
-    "sse.client.unconfirmed_sessions": ("unconfirmed_sessions", ()),
-    "sse.client.reprompt_streak": ("reprompt_streak", (REPROMPT_TRIGGER,)),
-    "sse.client.events": ("events", (STREAM_KIND, EVENT_TYPE)),
-}
-"""Which field of a snapshot an observable instrument shows, and the attributes that its keys carry."""
-
-FLOORED: Final = frozenset(
-    {"sse.client.stalled_streak", "sse.client.unconfirmed_sessions", "sse.client.oldest_request.age"}
-)
-"""Gauges that show 0 for a known server that has nothing to show, so that an alert sees its fault end."""
-
 
 class Servers:
     """Names of servers for attributes: the first `limit` by name, the rest as one (design, section 4)."""
@@ -141,6 +121,7 @@ class Servers:
         self._names: dict[tuple[str, int], Attributes] = {}
         self._other: Attributes = {SERVER_ADDRESS: OTHER, SERVER_PORT: 0}
         self._is_other_seen = False
+        self._lock = threading.Lock()
 
     def name(self, origin: Origin) -> Attributes:
         """`server.address` and `server.port` of an origin; a name is given at its first sight."""
@@ -148,15 +129,15 @@ class Servers:
         found = self._names.get(key)
         if found is not None:
             return found
-        if len(self._names) >= self._limit:
-            self._is_other_seen = True
-            return self._other
-        self._names[key] = {SERVER_ADDRESS: origin.host, SERVER_PORT: origin.port}
-        return self._names[key]
+        with self._lock:
+            if len(self._names) >= self._limit:
+                self._is_other_seen = True
+                return self._other
+            return self._names.setdefault(key, {SERVER_ADDRESS: origin.host, SERVER_PORT: origin.port})
 
     def known(self) -> list[Attributes]:
         """All names that were given out."""
-        return [*self._names.values(), *([self._other] if self._is_other_seen else [])]
+        return [*list(self._names.values()), *([self._other] if self._is_other_seen else [])]
 
 
 class Telemetry:
@@ -191,10 +172,10 @@ class Telemetry:
         self._reported: dict[str, int] = {}
         self._open_ended: dict[str, set[tuple[object, ...]]] = {}
         self._snapshot: Snapshot | None = None
-        self._shown: set[str] = set()
+        self._asked: set[str] = set()
         self._add = _instruments(meter, METRICS.values())
         self._mcp = _instruments(meter, MCP_METRICS.values() if semconv else ())
-        _observables(meter, self)
+        show_on(meter, self)
 
     def observe_through(self, observer: Observer) -> None:
         """Where snapshots come from."""
@@ -269,48 +250,40 @@ class Telemetry:
 
     # -------------------------------------------------------------- collection
 
-    def show(self, name: str) -> Iterable[Observation]:
+    def shown(self, name: str) -> list[Series]:
         """What an observable instrument shows now."""
         try:
-            return self._show(name)
+            return self._shown_now(name)
         except Exception as error:  # noqa: BLE001 - it would reach the reader's thread
             self._containment.contain("collect", error)
-            return ()
+            return []
 
-    def _show(self, name: str) -> list[Observation]:
+    def _shown_now(self, name: str) -> list[Series]:
         snapshot = self._current(name)
         if snapshot is None:
             return []
         if name == "sse.client.instrumentation.evictions":
-            return [Observation(n, {INSTRUMENTATION_TABLE: t}) for t, n in snapshot.evictions.items()]
+            return [({INSTRUMENTATION_TABLE: table}, count) for table, count in snapshot.evictions.items()]
         field, attributes = GAUGES[name]
-        shown: dict[tuple[object, ...], tuple[Attributes, float]] = {}
-        for server in self._servers.known() if name in FLOORED else ():
-            shown[tuple(server.values())] = (server, 0)
-        is_sum = name in (
-            "sse.client.logical_streams",
-            "sse.client.events",
-            "sse.client.unconfirmed_sessions",
-        )
-        for key, value in getattr(snapshot, field).items():
-            origin, values = (key[0], key[1:]) if attributes else (key, ())
-            series = self._of(METRICS[name], origin, values)
-            before = shown.get(tuple(series.values()), (series, 0))[1]
-            # Servers past the limit share one series: counts add up, and of streaks the longest stands.
-            shown[tuple(series.values())] = (series, before + value if is_sum else max(before, value))
-        return [Observation(value, series) for series, value in shown.values()]
+        floor: list[Series] = [(server, 0) for server in self._servers.known() if name in FLOORED]
+        found: list[Series] = [
+            (self._of(METRICS[name], key[0] if attributes else key, key[1:] if attributes else ()), value)
+            for key, value in getattr(snapshot, field).items()
+        ]
+        # Servers past the limit share a series.
+        return merged(name, [*floor, *found])
 
     def _current(self, name: str) -> Snapshot | None:
         """One snapshot for all instruments of a collection: a new one when an instrument asks again."""
         if self._observer is None:
             return None
-        if self._snapshot is None or name in self._shown:
-            self._shown = set()
+        if self._snapshot is None or name in self._asked:
+            self._asked = set()
             self._snapshot = self._observer.collect()
             self(None, self._snapshot.settled)
             self._zero()
             self._report_errors()
-        self._shown.add(name)
+        self._asked.add(name)
         return self._snapshot
 
     def _zero(self) -> None:
@@ -352,35 +325,3 @@ def _instruments(meter: Meter, metrics: Iterable[Metric]) -> dict[str, Add]:
                 **about, explicit_bucket_boundaries_advisory=bounds
             ).record
     return made
-
-
-_SHOWING: Final["weakref.WeakKeyDictionary[Meter, weakref.ref[Telemetry]]"] = weakref.WeakKeyDictionary()
-"""Observable instruments cannot be taken back: they show the telemetry that was installed last on their meter."""
-
-
-def _observables(meter: Meter, telemetry: Telemetry) -> None:
-    is_new = meter not in _SHOWING
-    _SHOWING[meter] = weakref.ref(telemetry)
-    if not is_new:
-        return
-    where = weakref.ref(meter)
-    for metric in METRICS.values():
-        about: dict[str, Any] = {
-            "name": metric.name,
-            "unit": metric.unit,
-            "description": metric.description,
-            "callbacks": [_callback(where, metric.name)],
-        }
-        if metric.instrument == "observable_gauge":
-            meter.create_observable_gauge(**about)
-        elif metric.instrument == "observable_counter":
-            meter.create_observable_counter(**about)
-
-
-def _callback(meter: "weakref.ref[Meter]", name: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
-    def show(_: CallbackOptions) -> Iterable[Observation]:
-        alive = meter()
-        telemetry = _SHOWING[alive]() if alive is not None and alive in _SHOWING else None
-        return telemetry.show(name) if telemetry is not None else ()
-
-    return show

@@ -5,7 +5,8 @@ fails in here is contained: the client never sees it.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 import wrapt
 from opentelemetry.context import get_current
@@ -14,6 +15,7 @@ from opentelemetry.instrumentation.utils import is_instrumentation_enabled
 from ._containment import Containment
 from ._exchange import Exchange, Observer
 from ._names import Site
+from ._steps import Script
 
 _BUSY: set[int] = set()
 """Requests, by `id()`, that are inside a watched transport now. A transport may wrap another, and one client may
@@ -25,6 +27,13 @@ else:
     Proxy = wrapt.ObjectProxy
 
 
+class Guardian(Protocol):
+    """Who guards the exchanges of an installation."""
+
+    def companion(self) -> Any:
+        """For one exchange: a `Companion` that is a `Script` as well, if it `joins` it."""
+
+
 class Watch:
     """The calls from host to core, each contained.
 
@@ -32,6 +41,7 @@ class Watch:
         observer: where exchanges begin.
         containment: where errors end.
         is_excluded: whether requests to a URL are left alone.
+        guard: who goes along with exchanges and acts on them; None to watch only.
     """
 
     def __init__(
@@ -39,10 +49,12 @@ class Watch:
         observer: Observer,
         containment: Containment,
         is_excluded: Callable[[str], bool] | None = None,
+        guard: "Guardian | None" = None,
     ) -> None:
         self._observer = observer
         self._containment = containment
         self._is_excluded = is_excluded
+        self._guard = guard
 
     def begin(self, transport: object, request: Any) -> Exchange | None:
         """None when the request is to be left alone."""
@@ -51,10 +63,32 @@ class Watch:
                 return None
             if self._is_excluded is not None and self._is_excluded(str(request.url)):
                 return None
-            return self._observer.begin(transport, request, get_current())
+            companion = self._guard.companion() if self._guard is not None else None
+            return self._observer.begin(transport, request, get_current(), companion)
         except Exception as error:  # noqa: BLE001
             self._containment.contain("begin", error)
             return None
+
+    def script(self, exchange: Exchange, transport: object, request: Any) -> Script | None:
+        """Who conducts an exchange that has a companion; None when it is only to be watched."""
+        companion: Any = exchange.companion
+        try:
+            if companion.joins(exchange, transport, request):
+                script: Script = companion
+                return script
+            exchange.companion = None
+        except Exception as error:  # noqa: BLE001
+            self._containment.contain("guard", error)
+        return None
+
+    def let_go(
+        self, exchange: Exchange, response: Any, *, body: type["SyncBody | AsyncBody"], is_begun: bool
+    ) -> None:
+        """Same as adopt, for a response that a script has let go; `is_begun` when the exchange knows its head."""
+        if not is_begun:
+            self.adopt(exchange, response, body)
+        elif exchange.is_watched:
+            response.stream = body(response.stream, exchange, self._containment)
 
     def unanswered(self, exchange: Exchange, error: BaseException) -> None:
         try:
@@ -65,8 +99,14 @@ class Watch:
     def adopt(self, exchange: Exchange, response: Any, body: type["SyncBody | AsyncBody"]) -> None:
         """The response's body passes through `body` from now on, if it is worth watching."""
         try:
-            if exchange.head(response.status_code, response.headers.raw):
-                response.stream = body(response.stream, exchange, self._containment)
+            if not exchange.head(response.status_code, response.headers.raw):
+                return
+            if response.is_closed:
+                # A mock's response that carries its body already: nobody will iterate over its stream.
+                exchange.receive(response.content)
+                exchange.exhausted()
+                return
+            response.stream = body(response.stream, exchange, self._containment)
         except Exception as error:  # noqa: BLE001
             self._containment.contain("head", error)
 
@@ -189,6 +229,21 @@ def watched(send: Callable[..., Any], watch: Callable[[], Watch | None]) -> Call
         exchange = watcher.begin(self, request) if watcher is not None else None
         if watcher is None or exchange is None:
             return send(self, request)
+        if exchange.companion is not None:
+            script = watcher.script(exchange, self, request)
+            if script is not None:
+                from ._guided import SyncGuide  # noqa: PLC0415 - loads frameworks that most programs do without
+
+                def send_on(sent: Any) -> Any:
+                    _BUSY.add(id(sent))
+                    try:
+                        return send(self, sent)
+                    finally:
+                        _BUSY.discard(id(sent))
+
+                return SyncGuide(script, send_on, partial(watcher.let_go, exchange, body=SyncBody)).head(
+                    request
+                )
         _BUSY.add(id(request))
         try:
             response = send(self, request)
@@ -213,6 +268,20 @@ def watched_async(
         exchange = watcher.begin(self, request) if watcher is not None else None
         if watcher is None or exchange is None:
             return await send(self, request)
+        if exchange.companion is not None:
+            script = watcher.script(exchange, self, request)
+            if script is not None:
+                from ._guided import AsyncGuide  # noqa: PLC0415 - as above
+
+                async def send_on(sent: Any) -> Any:
+                    _BUSY.add(id(sent))
+                    try:
+                        return await send(self, sent)
+                    finally:
+                        _BUSY.discard(id(sent))
+
+                let_go = partial(watcher.let_go, exchange, body=AsyncBody)
+                return await AsyncGuide(script, send_on, let_go).head(request)
         _BUSY.add(id(request))
         try:
             response = await send(self, request)

@@ -343,7 +343,7 @@ class Standing:
     is_rejected: bool
     """An answer to one of its server requests was refused for good, with the credentials of the newest attempt."""
     has_server_requests: bool
-    """It has delivered server requests that may come again."""
+    """Server requests were delivered in its session, or on itself without one, and may come again."""
     retry: int | None
     """The last `retry` of the server, in milliseconds."""
     session: SessionStanding

@@ -181,8 +181,8 @@ class Ledger:
 
     def _stream_requested(self, flight: Flight, at: float) -> Verdicts:
         """A GET that asks for a stream."""
-        known = _attempts.by_cursor(flight) if flight.sent.cursor else _attempts.standalone(flight)
-        foreign = known is None and bool(flight.sent.cursor)
+        known = _attempts.by_cursor(flight) if flight.cursor else _attempts.standalone(flight)
+        foreign = known is None and bool(flight.cursor)
         stream = known or self._state.stream(flight, "standalone", at)
         flight.dialogue = stream.dialogue
         yield from _attempts.begin(self._state, flight, stream, at, foreign=foreign)
@@ -239,11 +239,11 @@ class Ledger:
             self._carry(flight, stream)
             yield from _attempts.begin(self._state, flight, stream, at)
             return
-        known = None if sent.cursor else _attempts.plain(flight)
+        known = None if flight.cursor else _attempts.plain(flight)
         stream = known or self._state.stream(flight, "other", at)
         flight.dialogue = stream.dialogue
         yield from _attempts.begin(
-            self._state, flight, stream, at, foreign=known is None and bool(sent.cursor)
+            self._state, flight, stream, at, foreign=known is None and bool(flight.cursor)
         )
 
     # -------------------------------------------------------------- events

@@ -30,7 +30,7 @@ HONORED: Final = 0.9
 
 def by_cursor(flight: Flight) -> Logical | None:
     """The logical stream that a cursor names: of several, the newest that is not terminal (design 3.2)."""
-    cursor = flight.sent.cursor
+    cursor = flight.cursor
     named = [stream for stream in flight.place.newest_first() if cursor in stream.ids]
     return next((stream for stream in named if not stream.is_terminal), named[0] if named else None)
 
@@ -113,9 +113,9 @@ def begin(state: State, flight: Flight, stream: Logical, at: float, *, foreign: 
         flight.attempt = stream.attempt = Attempt(
             is_reconnect=foreign or stream.attempts > 1,
             started_at=flight.at,
-            has_cursor=bool(sent.cursor),
+            has_cursor=bool(flight.cursor),
             credentials=sent.credentials,
-            after_rejection=bool(sent.cursor) and stream.rejected_with == sent.credentials,
+            after_rejection=bool(flight.cursor) and stream.rejected_with == sent.credentials,
         )
     request = flight.requests[0] if flight.requests else None
     yield AttemptBegun(
@@ -142,7 +142,7 @@ def _reconnected(
     cause: ReconnectCause = causes[0] if causes and not foreign else "unknown"
     cursor: ReconnectCursor = (
         "foreign" if foreign
-        else "sent" if flight.sent.cursor
+        else "sent" if flight.cursor
         else "dropped" if stream.has_cursor
         else "absent"
     )  # fmt: skip
@@ -163,7 +163,7 @@ def _reconnected(
         )  # fmt: skip
         yield ReconnectDelayed(server=origin, exchange=exchange, seconds=waited, retry_hint=hint)
     hopeless = stream.is_terminal or stream.refusal is not None
-    if flight.sent.cursor and hopeless and stream.refused_with == flight.sent.credentials:
+    if flight.cursor and hopeless and stream.refused_with == flight.sent.credentials:
         yield RetriedAfterTerminal(server=origin, exchange=exchange, point="resume")
 
 
@@ -175,7 +175,7 @@ def opened(flight: Flight, event: Answered, at: float) -> Verdicts:
     stream, attempt = flight.stream, flight.attempt
     if stream is None or attempt is None:
         return
-    attempt.opened_at = at
+    attempt.opened_at, attempt.kind = at, stream.kind
     attempt.is_opaque = event.opaque
     stream.had_stream, stream.is_lost, stream.refusal, stream.touched_at = True, False, None, at
     yield StreamOpened(server=stream.origin, exchange=flight.exchange, kind=stream.kind)

@@ -93,7 +93,9 @@ def _gave_up(state: State, at: float) -> Iterator[Verdict]:
     """Streams that nobody came back for in time (design 3.4)."""
     for stream in list(state.streams):
         attempt = stream.attempt
-        if stream.is_lost or stream.is_terminal or attempt is None or attempt.ended_at is None:
+        if stream.is_lost or stream.is_terminal or stream.is_cancelled:
+            continue
+        if attempt is None or attempt.ended_at is None:
             continue
         awaited = stream.requests or stream.kind in STREAMS_LOST_KINDS
         patience = stream.patience(state.thresholds.give_up_after)

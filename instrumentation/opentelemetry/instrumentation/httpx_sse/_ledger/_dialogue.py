@@ -177,6 +177,7 @@ def _requested(state: State, flight: Flight, message: Message, identifier: JsonI
     prompt = state.prompts.get(key)
     if prompt is None or prompt.method != message.method:
         state.prompts.put(key, _first(flight, message, identifier, at))
+        flight.dialogue.has_server_requests = True
         if message.method != "ping":
             yield ServerRequested(
                 server=flight.place.origin,
@@ -235,7 +236,7 @@ def redelivery(state: State, flight: Flight, prompt: Prompt, message: Message, a
     deadline = state.thresholds.submission_deadline
     return Redelivery(
         liveness=liveness_of(prompt, message, at=at, submission_deadline=deadline),
-        is_covered=_is_covered(prompt, flight.sent.cursor),
+        is_covered=_is_covered(prompt, flight.cursor),
     )
 
 
@@ -271,7 +272,7 @@ def _redelivered(flight: Flight, prompt: Prompt, liveness: PromptLiveness) -> Ve
     )
     if not prompt.is_prompt:
         return
-    trigger: RepromptTrigger = "replay" if flight.sent.cursor else "resend"
+    trigger: RepromptTrigger = "replay" if flight.cursor else "resend"
     prompt.trigger = trigger
     if prompt.stream is None or not prompt.stream.is_terminal:
         prompt.streak += 1

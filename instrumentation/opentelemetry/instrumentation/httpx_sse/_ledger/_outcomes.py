@@ -40,7 +40,7 @@ def ended(state: State, flight: Flight, event: Ended, at: float) -> Verdicts:
     yield StreamEnded(
         server=stream.origin,
         exchange=flight.exchange,
-        kind=stream.kind,
+        kind=attempt.kind,
         end=attempt.end,
         seconds=max(at - flight.at, 0.0),
         silence=attempt.silence if attempt.end in DROPS else None,
@@ -88,8 +88,8 @@ def outcome_at_end(
 def _settle_at_end(state: State, flight: Flight, stream: Logical, attempt: Attempt, event: Ended) -> Verdicts:
     # Whoever closes after the answer, the stream is complete: the official clients close at an answer that they
     # are given a second time, and have seen all that this resume could bring.
-    is_spent = attempt.end == "complete" and attempt.events > 0
     by_client = event.how in ("closed", "abandoned") or event.error == "cancelled"
+    is_spent = by_client and attempt.end == "complete" and attempt.events > 0
     outcome = outcome_at_end(
         attempt,
         by_client=by_client and not is_spent,
@@ -173,10 +173,10 @@ def point_of(flight: Flight) -> FailurePoint:
     """Where a failed exchange counts (design 3.5)."""
     if flight.is_answer:
         return "answer"
-    if flight.probe is not None or any(request.method == "ping" for request in flight.requests):
+    if flight.met_doubt or any(request.method == "ping" for request in flight.requests):
         return "probe"
     if flight.sent.http_method == "GET":
-        return "resume" if flight.sent.cursor else "open"
+        return "resume" if flight.cursor else "open"
     return "request"
 
 
@@ -310,7 +310,7 @@ def standing(stream: Logical) -> Standing:
         is_answered=stream.is_terminal and is_known,
         refusal=refusal.reason if refusal is not None else None,
         is_rejected=stream.rejected_with == credentials,
-        has_server_requests=bool(stream.prompts),
+        has_server_requests=stream.dialogue.has_server_requests,
         retry=stream.retry,
         session=_sessions.standing(stream.place.session),
     )

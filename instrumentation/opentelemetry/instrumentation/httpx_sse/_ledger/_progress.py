@@ -55,8 +55,8 @@ def received(state: State, flight: Flight, event: Received, at: float) -> Verdic
         return
     yield from _first_event(flight, stream, attempt, at)
     attempt.events += 1
-    if event.endpoint and stream.kind == "other":
-        yield from _moved_to_legacy(state, flight, stream, event)
+    if event.endpoint and stream.kind in ("other", "legacy"):
+        yield from _moved_to_legacy(state, flight, stream, attempt, event)
     kind: EventType = (
         _TYPES.get(event.messages[0].kind, "other") if event.messages
         else "priming" if is_priming
@@ -112,10 +112,13 @@ def _first_event(flight: Flight, stream: Logical, attempt: Attempt, at: float) -
         )
 
 
-def _moved_to_legacy(state: State, flight: Flight, stream: Logical, event: Received) -> Verdicts:
+def _moved_to_legacy(
+    state: State, flight: Flight, stream: Logical, attempt: Attempt, event: Received
+) -> Verdicts:
     """MCP 2024-11-05, basic/transports: "When a client connects, the server MUST send an `endpoint` event"."""
-    before, stream.kind = stream.kind, "legacy"
+    before, stream.kind, attempt.kind = attempt.kind, "legacy", "legacy"
     stream.dialect = DIALECTS["2024-11-05"]
     stream.endpoint = event.endpoint
     state.endpoints.put(event.endpoint, stream)
-    yield StreamMoved(server=stream.origin, exchange=flight.exchange, kind=stream.kind, before=before)
+    if before != "legacy":
+        yield StreamMoved(server=stream.origin, exchange=flight.exchange, kind="legacy", before=before)

@@ -26,6 +26,8 @@ class Dialogue:
     """Where JSON-RPC ids mean the same thing: a session; without one, an exchange and the stream that it began."""
 
     number: int
+    has_server_requests: bool = False
+    """A server request was delivered in it, and may come again."""
 
 
 @dataclass(slots=True, eq=False)
@@ -139,6 +141,8 @@ class Attempt:
     credentials: Digest
     after_rejection: bool = False
     """When it began, an answer to one of the logical stream's server requests had been refused for good."""
+    kind: StreamKind = "other"
+    """The kind under which its stream is open."""
     opened_at: float | None = None
     ended_at: float | None = None
     events: int = 0
@@ -287,6 +291,8 @@ class Flight:
     requests: list[Request] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
     probe: Probe | None = None
+    met_doubt: bool = False
+    """It was sent to an unconfirmed session."""
     met_lost: bool = False
     """The session was already lost when the request was sent."""
     legacy: Logical | None = None
@@ -300,6 +306,11 @@ class Flight:
     @property
     def exchange(self) -> int:
         return self.sent.exchange
+
+    @property
+    def cursor(self) -> str | None:
+        """What a GET resumes from. Some clients send `Last-Event-ID` on every POST, where it means nothing."""
+        return self.sent.cursor if self.sent.http_method == "GET" else None
 
     @property
     def is_answer(self) -> bool:

@@ -93,7 +93,8 @@ def _visit(state: State, flight: Flight, request: Request, at: float) -> Verdict
         yield from _shown(flight, asked, "first", "live", None)
     else:
         operation.streak += 1
-        yield from _shown(flight, asked, "redelivered", "unverified", "url_required")
+        liveness: PromptLiveness = "answered" if request.message.has_input else "unverified"
+        yield from _shown(flight, asked, "redelivered", liveness, "url_required")
     operation.last_at = at
 
 

@@ -41,6 +41,7 @@ def sent(flight: Flight, at: float) -> Verdicts:
     is_checked = flight.sent.http_method in ("POST", "DELETE")
     if is_checked and session.unconfirmed_since is not None:
         kind: ProbeKind = "active" if flight.sent.is_own else "ping" if is_ping else "implicit"
+        flight.met_doubt = True
         flight.probe = Probe(kind, after_replay=True)
     elif is_ping and not flight.sent.is_own:
         flight.probe = Probe("ping", after_replay=False)
@@ -49,7 +50,7 @@ def sent(flight: Flight, at: float) -> Verdicts:
 def replayed(flight: Flight, at: float) -> None:
     """A stream was opened with a cursor: from now on the session is unconfirmed."""
     session = flight.session
-    if session is None or session.state != "alive" or not flight.sent.cursor:
+    if session is None or session.state != "alive" or not flight.cursor:
         return
     session.replay = flight.stream
     if session.unconfirmed_since is None:
@@ -86,7 +87,7 @@ def settled(
     outcome = probe_outcome(status, ruling, proves=is_jsonrpc and not flight.is_answer)
     is_lost = outcome == "dead"
     is_ok = status is not None and 200 <= status < 300 and not is_lost  # noqa: PLR2004
-    phase: SessionPhase = "on_resume" if flight.sent.http_method == "GET" and flight.sent.cursor else "in_use"
+    phase: SessionPhase = "on_resume" if flight.sent.http_method == "GET" and flight.cursor else "in_use"
     if flight.probe is not None:
         since, probe = session.unconfirmed_since, flight.probe
         flight.probe = None

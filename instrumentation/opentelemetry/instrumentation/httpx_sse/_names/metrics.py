@@ -145,7 +145,7 @@ _SERVER_REQUESTS: Final = (
 _REPROMPTS: Final = (
     *_each((*PROMPT_METHODS, OTHER), ("replay", "resend"), _LATER),
     *_each((*PROMPT_METHODS, "roots/list", OTHER), ("input_required",), ("answered", "unverified")),
-    *_each(("elicitation/create",), ("url_required",), ("unverified",)),
+    *_each(("elicitation/create",), ("url_required",), ("answered", "unverified")),
 )
 _ANSWER_OUTCOMES: Final[tuple[tuple[AnswerOutcome, Disposition], ...]] = (
     ("acknowledged", "continue"),
