@@ -1,19 +1,15 @@
 """Tries random input on everything that reads the wire or decides.
 
     python -m tests.fuzz --executions 5000000
-    python -m tests.fuzz --engine atheris --target ledger     # guided by coverage; needs atheris
 
 An input that fails is printed as hex; `--replay HEX --target NAME` tries it again.
 """
 
 import argparse
 import random
-import sys
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
-from importlib import import_module
-from typing import Any, Final
+from typing import Final
 
 from . import deciding, reading
 from .draw import Draw
@@ -67,28 +63,16 @@ def shares(executions: int) -> dict[str, int]:
     return {name: executions * share // total for name, (_, _, share) in TARGETS.items()}
 
 
-def guided(name: str, executions: int) -> None:
-    """Let atheris choose the inputs."""
-    atheris: Any = import_module("atheris")  # installed by hand: not on every interpreter
-    atheris.instrument_all()
-    _, longest, _ = TARGETS[name]
-    atheris.Setup([sys.argv[0], f"-runs={executions}", f"-max_len={longest}"], partial(attempt, name))
-    atheris.Fuzz()
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Random input for the core.")
     parser.add_argument("--executions", type=int, default=5_000_000)
     parser.add_argument("--seed", default="1")
     parser.add_argument("--target", choices=TARGETS)
-    parser.add_argument("--engine", choices=("random", "atheris"), default="random")
     parser.add_argument("--replay", help="hex of one input of the target")
     asked = parser.parse_args(arguments)
     if asked.replay is not None:
         TARGETS[asked.target or "ledger"][0](Draw(bytes.fromhex(asked.replay)))
         return 0
-    if asked.engine == "atheris":
-        guided(asked.target or "ledger", asked.executions)
     plan = {asked.target: asked.executions} if asked.target else shares(asked.executions)
     failed = 0
     for name, executions in plan.items():
