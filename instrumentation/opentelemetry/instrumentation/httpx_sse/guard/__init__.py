@@ -6,6 +6,11 @@ For people who write clients:
 - `PromptBook`, `resume_and_reconcile`: which server requests of a replay may be presented again;
 - `confirm_session`: replay, then probe, then release or quarantine.
 
+For people who use one:
+
+- `GuardTransport`, `AsyncGuardTransport`: around any transport of httpx or httpx2;
+- or for all clients of a process: `OTEL_PYTHON_HTTPX_SSE_GUARD=on`, or `instrument(guard=True)`.
+
 The ledger's tables decide; nothing is decided here that they do not say.
 """
 
@@ -21,6 +26,7 @@ from ._errors import (
     UnknownPendingRequestError,
 )
 from ._procedure import Procedure
+from ._quarantine import Quarantine, Quarantined
 from ._replay import (
     PromptBook,
     Reconciled,
@@ -30,14 +36,19 @@ from ._replay import (
     resume_and_reconcile,
 )
 from ._resumption import Reading, ResumptionGuard
+from ._transports import AsyncGuardTransport, GuardTransport, guard_of
 
 __all__ = [
     "NEXT",
     "Advice",
+    "AsyncGuardTransport",
     "GuardError",
+    "GuardTransport",
     "InvalidResumptionError",
     "Procedure",
     "PromptBook",
+    "Quarantine",
+    "Quarantined",
     "Reading",
     "Reconciled",
     "ResumptionGuard",
@@ -48,6 +59,7 @@ __all__ = [
     "UnknownPendingRequestError",
     "check_answer",
     "confirm_session",
+    "guard_of",
     "interpret_answer",
     "judge_probe",
     "resume_and_reconcile",
