@@ -7,16 +7,16 @@ from itertools import product
 from typing import get_args
 
 import pytest
-
-from opentelemetry.instrumentation.httpx_sse import _names as names
-from opentelemetry.instrumentation.httpx_sse._names import METRICS, SERIES_LIMIT, Metric
-from opentelemetry.instrumentation.httpx_sse._options import Options
 from tests.conftest import FAMILIES
 from tests.stories.play import Player
 from tests.stories.pure import PureHost
 from tests.stories.script import stories
 
-CONTRACT = """
+from opentelemetry.instrumentation.httpx_sse import _names as names
+from opentelemetry.instrumentation.httpx_sse._names import METRICS, SERIES_LIMIT, Metric
+from opentelemetry.instrumentation.httpx_sse._options import Options
+
+CONTRACT = """\
 | `sse.client.active_streams` | up-down counter, `{stream}` | `sse.stream.kind` |
 | `sse.client.logical_streams` | observable gauge, `{stream}` | `sse.stream.kind`, `sse.stream.state` |
 | `sse.client.stream.duration` | histogram, `s` | `sse.stream.kind`, `sse.stream.end` |
@@ -49,7 +49,7 @@ CONTRACT = """
 | `sse.client.retries_after_terminal` | counter, `{retry}` | `sse.failure.point` |
 | `sse.client.instrumentation.errors` | counter, `{error}` | `sse.instrumentation.site` |
 | `sse.client.instrumentation.evictions` | observable counter, `{entry}` | `sse.instrumentation.table` |
-"""
+"""  # noqa: E501
 """The metrics of the contract: name; instrument and unit; attributes beside those of the server."""
 
 ROW = re.compile(r"\| `(?P<name>[^`]+)` \| (?P<kind>[^,]+), `(?P<unit>[^`]+)` \| (?P<attributes>.*) \|")
@@ -69,7 +69,11 @@ BY_THE_GUARD = "active"
 UNREACHED: dict[str, set[names.Labels]] = {
     # A clean end completes other streams, and these three have no request that could be answered. An opaque
     # stream counts as complete, but none of these stories is about a coding.
-    "sse.client.stream.duration": {("other", "server_closed"), ("standalone", "complete"), ("legacy", "complete")},
+    "sse.client.stream.duration": {
+        ("other", "server_closed"),
+        ("standalone", "complete"),
+        ("legacy", "complete"),
+    },
     "sse.client.stream.silence": {("other", "server_closed")},
     # Without a cursor a stream is opened again only where one has ended, and then its end is known.
     "sse.client.reconnects": {
@@ -114,8 +118,10 @@ def every_metric() -> Iterator[object]:
 
 
 def test_contract() -> None:
-    """The catalogue has the metrics of the contract, with its instruments, units and attributes, and beside them only the guard's own."""
-    told_apart = {m.name: (m.instrument, m.unit, m.attributes) for m in METRICS.values() if ".guard." not in m.name}
+    """The catalogue has the metrics of the contract, with their instruments, units and attributes; the guard its own."""
+    told_apart = {
+        m.name: (m.instrument, m.unit, m.attributes) for m in METRICS.values() if ".guard." not in m.name
+    }
     assert contract() == told_apart
 
 
@@ -124,7 +130,7 @@ def test_series_fit(metric: Metric) -> None:
     """No instrument can reach the number of series at which the SDK lets points overflow."""
     assert len(metric.reachable) * SERVERS <= SERIES_LIMIT
     assert Options().server_limit + 1 == SERVERS
-    assert names.SERVER_LIMIT_MAX >= Options().server_limit
+    assert Options().server_limit <= names.SERVER_LIMIT_MAX
 
 
 @pytest.mark.parametrize("metric", list(every_metric()))
@@ -154,11 +160,11 @@ def test_idle_limits_are_resolved(limit: float) -> None:
 
 def test_stories_reach_nothing_else() -> None:
     """No story produces a label set that the catalogue does not list."""
-    assert {} == {
+    assert {
         name: labels - set(METRICS[name].reachable)
         for name, labels in told().items()
         if labels - set(METRICS[name].reachable)
-    }
+    } == {}
 
 
 @pytest.mark.parametrize("metric", list(every_metric()))
@@ -170,7 +176,9 @@ def test_stories_reach_every_set(metric: Metric) -> None:
     assert UNREACHED.get(metric.name, set()) == wanted - told()[metric.name]
 
 
-@pytest.mark.parametrize("kind", [names.StreamKind, names.StreamEnd, names.ReconnectCause, names.ReconnectOutcome])
+@pytest.mark.parametrize(
+    "kind", [names.StreamKind, names.StreamEnd, names.ReconnectCause, names.ReconnectOutcome]
+)
 def test_closed_sets(kind: object) -> None:
     """A closed set has no value twice."""
     assert len(get_args(kind)) == len(set(get_args(kind)))

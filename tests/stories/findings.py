@@ -4,7 +4,8 @@ A line of `expect` is `METRIC{attribute=value,…} = NUMBER [@ SUM]`. Attributes
 a metric that is named, if it is not 0, must be told by exactly one line. A histogram's number is its count; `SUM` is
 the sum of what it recorded, and like every gauge of seconds it is compared only where time is literal.
 
-A line of `spans` is `NAME{attribute=value,…} [ERROR] [fine] [linked] [root] [event=NAME] = NUMBER`; lines are independent.
+A line of `spans` is `NAME{attribute=value,…} [ERROR] [fine] [linked] [root] [event=NAME] = NUMBER`; lines are
+independent of each other.
 """
 
 import re
@@ -18,7 +19,8 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.instrumentation.httpx_sse._names import MCP_METRICS, METRICS, SERVER
 
 _EXPECT = re.compile(
-    r"(?P<name>sse\.stream [a-z]+|[^{= ]+)(?:\{(?P<where>.*)\})?(?P<flags>(?: [^ =]+(?:=[^ ]+)?)*) = (?P<number>[\d.]+)(?: @ (?P<sum>[\d.]+))?"
+    r"(?P<name>sse\.stream [a-z]+|[^{= ]+)(?:\{(?P<where>.*)\})?(?P<flags>(?: [^ =]+(?:=[^ ]+)?)*)"
+    r" = (?P<number>[\d.]+)(?: @ (?P<sum>[\d.]+))?"
 )
 
 
@@ -134,7 +136,7 @@ def _has(span: ReadableSpan, flag: str) -> bool:
 
 
 def _close(got: float, wanted: float) -> bool:
-    return abs(got - wanted) < 1e-6  # noqa: PLR2004
+    return abs(got - wanted) < 1e-6
 
 
 def unlawful(points: Iterable[Point]) -> list[str]:

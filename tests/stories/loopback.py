@@ -9,9 +9,9 @@ from typing import Any
 
 import anyio
 from opentelemetry.sdk.trace import ReadableSpan
+from tests.conftest import Family, Memory
 
 from opentelemetry.instrumentation.httpx_sse import HTTPXSSEInstrumentor
-from tests.conftest import Family, Memory
 
 from .findings import Point, points_of
 from .play import fields_of, headers_of
@@ -96,7 +96,7 @@ def _head(head: Head) -> bytes:
         fields["Content-Length"] = "0"
     else:
         fields["Transfer-Encoding"] = "chunked"
-    if head.status == 204:  # noqa: PLR2004
+    if head.status == 204:
         del fields["Content-Length"]
     lines = [f"HTTP/1.1 {head.status} said", *(f"{key}: {value}" for key, value in fields.items())]
     return ("\r\n".join(lines) + "\r\n\r\n").encode()

@@ -9,6 +9,7 @@ from urllib.parse import urljoin
 import httpx
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan
+from tests.conftest import in_memory
 
 from opentelemetry.instrumentation.httpx_sse._containment import Containment
 from opentelemetry.instrumentation.httpx_sse._exchange import Exchange, Observer
@@ -16,7 +17,6 @@ from opentelemetry.instrumentation.httpx_sse._ledger import Thresholds
 from opentelemetry.instrumentation.httpx_sse._options import read_options
 from opentelemetry.instrumentation.httpx_sse._spans import Identifiers, Spans
 from opentelemetry.instrumentation.httpx_sse._telemetry import Servers, Telemetry
-from tests.conftest import in_memory
 
 from .findings import Point, points_of
 from .play import fields_of, headers_of

@@ -10,12 +10,13 @@ A file holds stories; the name of each is the fact that it tells. `play` has one
 - MESSAGE: `call 1`, `tools/list 2`, `elicitation/create q1`, `result 1`, `error 1 -32601 text`, `note [METHOD]`,
   `cancelled 1`, `required 1 k url:u state=A`; a request takes `name=`, `ask=`, `filter=`, `token=`, `meta=`,
   `version=`, `state=A` and `+k`, an answer to the question k; an id may be `null` or `none`
-- HEAD: `sse [gzip|deflate|raw-deflate|br]`, `json MESSAGE`, `STATUS [[gzip] json MESSAGE | sse | text WORDS | /location]`,
-  each with `<key=value>` headers; or no head: `refuse`, `stall` (the client's time limit), `cancel`.
-  After `/location` another `=> HEAD` follows, which answers the redirected request
-- PART: `[ID:] MESSAGE`, `[ID:] text WORDS`, `ID: prime`, `clear` (an empty id), `retry MS`, `comment`, `event TYPE DATA`,
-  `raw "JSON string"`, several in one chunk by ` + `; `wait SECONDS`; and the end: `end` (clean), `cut`, `stall`,
-  `cancel`, `close` (by the client), `drop` (forgotten by the client), or none: it stays open
+- HEAD: `sse [gzip|deflate|raw-deflate|br]`, `json MESSAGE`,
+  `STATUS [[gzip] json MESSAGE | sse | text WORDS | /location]`, each with `<key=value>` headers; or no head: `refuse`,
+  `stall` (the client's time limit), `cancel`. After `/location` another `=> HEAD` follows, which answers the
+  redirected request
+- PART: `[ID:] MESSAGE`, `[ID:] text WORDS`, `ID: prime`, `clear` (an empty id), `retry MS`, `comment`,
+  `event TYPE DATA`, `raw "JSON string"`, several in one chunk by ` + `; `wait SECONDS`; and the end: `end` (clean),
+  `cut`, `stall`, `cancel`, `close` (by the client), `drop` (forgotten by the client), or none: it stays open
 - `see POINT` collects metrics and looks at one; `collect` only collects; `gone POOL` throws a client away
 
 `expect` and `spans` have one line for one point or kind of span (see `findings`).
@@ -23,16 +24,15 @@ A file holds stories; the name of each is the fact that it tells. `play` has one
 
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-try:
-    import tomllib
-except ModuleNotFoundError:  # Python 3.10
-    import tomli as tomllib
+tomllib: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 HERE = Path(__file__).parent
 ENDS = ("end", "cut", "stall", "cancel", "close", "drop")
@@ -328,7 +328,7 @@ def _result(words: list[str]) -> dict[str, Any]:
 
 def _error(code: int, text: str) -> dict[str, Any]:
     error: dict[str, Any] = {"code": code, "message": text or "failed"}
-    if code == -32042:  # noqa: PLR2004
+    if code == -32042:
         error["data"] = {"elicitations": [{"mode": "url", "url": "https://example.org/consent"}]}
     return error
 

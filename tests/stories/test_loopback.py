@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 import pytest
-
 from tests.conftest import FAMILIES, Family, in_memory
 
 from .loopback import SCALES, LoopbackHost, Server
@@ -14,7 +13,7 @@ LONGEST = 12.0
 """Seconds of a story, in its own time, that a connection is kept waiting for it."""
 
 ALL = tuple(stories())
-TOLD = tuple(story for story in ALL if not story.pure and story.rank < 2)  # noqa: PLR2004
+TOLD = tuple(story for story in ALL if not story.pure and story.rank < 2)
 """A combination whose parts are all told elsewhere is left to the pure host."""
 
 
@@ -73,7 +72,7 @@ def test_story(story: Story, family: Family, server: Server) -> None:
         faults = faults_of(story, family, server, scale)
         if not faults:
             break
-    assert [] == faults
+    assert faults == []
 
 
 @pytest.mark.parametrize("story", ALL, ids=_id)
@@ -84,4 +83,4 @@ def test_length(story: Story) -> None:
 
 def test_families() -> None:
     """Both libraries are there in both colours, and the asynchronous ones on both frameworks."""
-    assert 6 == len(FAMILIES)
+    assert len(FAMILIES) == 6

@@ -21,12 +21,28 @@ def shown(point: Any, body: bytes = b"", **fields: Any) -> Failure:
 EXAMPLES: tuple[tuple[Failure, str, str], ...] = (
     (shown("resume", is_get=True, error="timeout", status=404), "retryable", "timeout"),
     (shown("open", is_get=True, error="network_error", status=409), "retryable", "network_error"),
-    (shown("resume", error(-32601, "session not found"), is_get=True, status=404, has_session=True), "terminal", "method_missing"),
-    (shown("resume", b"session expired; busy", is_get=True, status=409, has_session=True), "retryable", "conflict"),
-    (shown("open", b"session already active, session closed", is_get=True, status=400, has_session=True), "retryable", "conflict"),
+    (
+        shown("resume", error(-32601, "session not found"), is_get=True, status=404, has_session=True),
+        "terminal",
+        "method_missing",
+    ),
+    (
+        shown("resume", b"session expired; busy", is_get=True, status=409, has_session=True),
+        "retryable",
+        "conflict",
+    ),
+    (
+        shown("open", b"session already active, session closed", is_get=True, status=400, has_session=True),
+        "retryable",
+        "conflict",
+    ),
     (shown("open", is_get=True, status=409), "ambiguous", "conflict"),
     (shown("request", b"session not found", status=401, has_session=True), "terminal", "unauthorized"),
-    (shown("resume", b"session not found: cursor", is_get=True, status=503, has_session=True), "terminal", "session_lost"),
+    (
+        shown("resume", b"session not found: cursor", is_get=True, status=503, has_session=True),
+        "terminal",
+        "session_lost",
+    ),
     (shown("resume", b"event not found", is_get=True, status=429), "terminal", "cursor_evicted"),
     (shown("answer", status=429), "retryable", "throttled"),
     (shown("answer", error(-32603, "oops"), status=500, answer_error=True), "retryable", "server_error"),
@@ -80,18 +96,19 @@ def test_dispositions() -> None:
 
 SAID = {
     "session": (
-        "Session not found", "session s-1 not found", "Session ID not found", "Session has been terminated", "session expired",
-        "Session closed", "session is closing", "Invalid session", "invalid or expired session", "No valid session ID provided",
-        "Could not find session", "unknown session", "session 7 unknown on this instance", "Server not initialized",
+        "Session not found", "session s-1 not found", "Session ID not found", "Session has been terminated",
+        "session expired", "Session closed", "session is closing", "Invalid session", "invalid or expired session",
+        "No valid session ID provided", "Could not find session", "unknown session",
+        "session 7 unknown on this instance", "Server not initialized",
     ),
     "cursor": (
-        "Event not found", "event id e1 not found", "event 7 unknown", "event expired", "event evicted", "event is no longer available",
-        "unknown event", "Invalid event ID", "invalid_last_event_id", "bad Last-Event-ID", "cursor too old", "stream_expired",
-        "stream has expired",
+        "Event not found", "event id e1 not found", "event 7 unknown", "event expired", "event evicted",
+        "event is no longer available", "unknown event", "Invalid event ID", "invalid_last_event_id",
+        "bad Last-Event-ID", "cursor too old", "stream_expired", "stream has expired",
     ),
     "neither": (
-        "Missing session ID", "Bad Request: Missing session ID", "method not found", "request not found", "obsession not founded",
-        "event loop is busy", "tool wipe not found", "",
+        "Missing session ID", "Bad Request: Missing session ID", "method not found", "request not found",
+        "obsession not founded", "event loop is busy", "tool wipe not found", "",
     ),
 }  # fmt: skip
 
@@ -102,7 +119,7 @@ def test_session_phrases(text: str) -> None:
     assert failure.names_lost_session(read_body(text.encode()))
 
 
-@pytest.mark.parametrize("text", (*SAID["cursor"], *SAID["neither"]))
+@pytest.mark.parametrize("text", [*SAID["cursor"], *SAID["neither"]])
 def test_no_session_phrases(text: str) -> None:
     """A text about anything else is not."""
     assert not failure.names_lost_session(read_body(text.encode()))
@@ -111,22 +128,29 @@ def test_no_session_phrases(text: str) -> None:
 @pytest.mark.parametrize("text", SAID["cursor"])
 def test_cursor_phrases(text: str) -> None:
     """A text that says that the cursor is gone is understood on a refused resume."""
-    assert ("terminal", "cursor_evicted") == classify(shown("resume", text.encode(), is_get=True, status=400))
+    assert classify(shown("resume", text.encode(), is_get=True, status=400)) == ("terminal", "cursor_evicted")
 
 
 @pytest.mark.parametrize("text", SAID["neither"])
 def test_no_cursor_phrases(text: str) -> None:
     """A text about anything else is not."""
-    assert ("terminal", "bad_request") == classify(shown("resume", text.encode(), is_get=True, status=400))
+    assert classify(shown("resume", text.encode(), is_get=True, status=400)) == ("terminal", "bad_request")
 
 
 @pytest.mark.parametrize(
     "phrases",
-    [failure.SESSION_PHRASES, failure.MISSING_SESSION_PHRASES, failure.CURSOR_PHRASES, failure.ACTIVE_PHRASES],
+    [
+        failure.SESSION_PHRASES,
+        failure.MISSING_SESSION_PHRASES,
+        failure.CURSOR_PHRASES,
+        failure.ACTIVE_PHRASES,
+    ],
 )
 def test_phrases_name_their_servers(phrases: tuple[tuple[str, str], ...]) -> None:
     """Every phrase stands beside a server that says it, and is a pattern over lower case."""
-    assert all(pattern.replace(r"\S", "") == pattern.replace(r"\S", "").lower() and who for pattern, who in phrases)
+    assert all(
+        pattern.replace(r"\S", "") == pattern.replace(r"\S", "").lower() and who for pattern, who in phrases
+    )
 
 
 def test_token_cures() -> None:
