@@ -17,7 +17,13 @@ from tests.e2e.environments import python_of
 from .live import free_port
 
 SERVER_ENVIRONMENT: Final = "mcp2"
-QUIET_FOR: Final = 30.0
+CLIENTS: Final = {
+    "mcp1": ("mcp1", "tests.e2e.demo.client_mcp1"),
+    "mcp2": ("mcp2", "tests.e2e.demo.client_mcp2"),
+    "agent": ("mcp2", "tests.dashboards.live.agent"),
+}
+"""The environment and the module of each client."""
+
 _SERVE: Final = (
     "import sys; from tests.e2e.demo import faults, server; "
     "faults.QUIET_SECONDS = float(sys.argv.pop(1)); server.main()"
@@ -72,9 +78,10 @@ def _server(case: Case, seconds: float) -> list[str]:
 
 
 def _client(client: str, case: Case, seconds: float, url: str) -> list[str]:
-    python = python_of(client)
+    environment, module = CLIENTS[client]
+    python = python_of(environment)
     instrument = str(python.with_name("opentelemetry-instrument"))
-    work = [instrument, str(python), "-m", f"tests.e2e.demo.client_{client}"]
+    work = [instrument, str(python), "-m", module]
     return [*work, "--tool", case.tool, "--seconds", str(seconds), *case.arguments, url]
 
 
