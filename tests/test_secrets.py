@@ -377,7 +377,6 @@ def test_the_search_finds_what_is_there(
     assert names | {each.name for span in told.spans for each in span.events} == ALL_NAMES
 
 
-@pytest.mark.xfail(reason="mcp.protocol.version is whatever a header or a server says", strict=True)
 @pytest.mark.parametrize("capture_ids", ["off", "hash"])
 def test_versions(capture_ids: str, family: Family, memory: Memory, caplog: pytest.LogCaptureFixture) -> None:
     """A version that is none of the protocol's is a peer's text like any other, and stays inside."""

@@ -246,7 +246,6 @@ def test_a_client_is_not_kept(family: Family, memory: Memory) -> None:
     assert [ref() for ref in kept] == [None, None, None]
 
 
-@pytest.mark.xfail(reason="an attribute that the transport object has of its own is bypassed, then deleted")
 def test_what_was_put_on_the_object_before(family: Family, memory: Memory) -> None:
     """A method that the host put on the transport object itself stays in the way of its requests."""
     client = family.client(transport=mock(family))
@@ -272,12 +271,7 @@ def test_what_was_put_on_the_object_before(family: Family, memory: Memory) -> No
 
 @pytest.mark.parametrize(
     "comes",
-    [
-        "ours",
-        pytest.param(
-            "contrib", marks=pytest.mark.xfail(reason="contrib's wrapper on the transport object is bypassed")
-        ),
-    ],
+    ["ours", "contrib"],
 )
 def test_contrib_on_the_same_client(family: Family, memory: Memory, comes: str) -> None:
     """Both `instrument_client`s record, whichever was called first."""
@@ -316,7 +310,6 @@ def test_a_wrapper_on_the_object_that_came_after(family: Family, memory: Memory)
     assert (len(calls), streams(memory)) == (2, 1)
 
 
-@pytest.mark.xfail(reason="the wrapper on the object holds the transport weakly, unlike a bound method")
 def test_a_bound_method_outlives_the_client(family: Family, memory: Memory) -> None:
     """`transport.handle_request`, taken while a client is watched, works when the client is gone, as it does plain."""
     client: Any = family.client(transport=mock(family))
@@ -333,9 +326,6 @@ def test_a_bound_method_outlives_the_client(family: Family, memory: Memory) -> N
     assert family.run(play) == 200
 
 
-@pytest.mark.xfail(
-    reason="two clients on one transport: the wrapper of the first is lost with that of the second"
-)
 def test_two_clients_on_one_transport(family: Family, memory: Memory) -> None:
     """When one of two clients that share a transport is left alone again, the other is still watched."""
     shared = mock(family)
@@ -351,9 +341,6 @@ def test_two_clients_on_one_transport(family: Family, memory: Memory) -> None:
     assert streams(memory) == 1
 
 
-@pytest.mark.xfail(
-    reason="the installation that came last on a meter hides the observable instruments of the others"
-)
 def test_two_clients_on_one_meter(family: Family, memory: Memory) -> None:
     """Clients that were switched on one by one, on the same provider, are all in its observable instruments."""
     clients = [family.client(transport=mock(family)) for _ in range(2)]
@@ -369,9 +356,6 @@ def test_two_clients_on_one_meter(family: Family, memory: Memory) -> None:
     assert total(memory, "sse.client.events") == 6
 
 
-@pytest.mark.xfail(
-    reason="a client with options takes the observable instruments away, and they never come back"
-)
 def test_a_client_that_goes_gives_the_gauges_back(family: Family, memory: Memory, server: str) -> None:
     """A client with options of its own, on the same meter, leaves what `instrument` shows as it is."""
     instrument(memory)
@@ -384,9 +368,6 @@ def test_a_client_that_goes_gives_the_gauges_back(family: Family, memory: Memory
     assert total(memory, "sse.client.events") == 3
 
 
-@pytest.mark.xfail(
-    reason="a body that the response carries already is not seen, and the stream counts as abandoned"
-)
 def test_a_mock_with_content(family: Family, memory: Memory) -> None:
     """A mock that answers with `content=` is watched like one that streams."""
     library = family.module
@@ -398,7 +379,6 @@ def test_a_mock_with_content(family: Family, memory: Memory) -> None:
     assert total(memory, "sse.client.stream.duration", sse_stream_end="complete") == 1
 
 
-@pytest.mark.xfail(reason="transports before the one that takes no attributes stay wrapped")
 def test_a_transport_that_takes_no_attributes(family: Family, memory: Memory) -> None:
     """A `TypeError` says so, and nothing is left half done."""
     library = family.module

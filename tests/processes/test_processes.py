@@ -229,9 +229,6 @@ def test_pushed_the_workers_of_a_web_server_are_instances_of_their_own(
 # ------------------------------------------------------------------ several workers scraped as one
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a meter that raises for observable instruments makes `instrument()` raise"
-)
 def test_a_meter_without_observable_instruments_is_no_error(streams: str, tmp_path: Path) -> None:
     """The library that shares counters between workers has none; what can be counted is counted."""
     variables = environment(PROMETHEUS_MULTIPROC_DIR=str(tmp_path))

@@ -17,7 +17,6 @@ from opentelemetry.instrumentation.httpx_sse._events import (
 from opentelemetry.instrumentation.httpx_sse._ledger import Ledger
 from opentelemetry.instrumentation.httpx_sse._verdicts import Classified, ReconnectSettled, Verdict
 
-from .books import DEVIATIONS
 from .journal import Frame, Parser
 from .run import soak
 
@@ -73,7 +72,6 @@ def played(*facts: Event) -> list[Verdict]:
     return [verdict for n, fact in enumerate(facts) for verdict in one.observe(fact, at=n / 100)]
 
 
-@pytest.mark.xfail(strict=True, reason=DEVIATIONS["cut probe"])
 def test_a_cut_request_that_met_an_unconfirmed_session_counts_at_probe() -> None:
     """Where a failure counts is settled when the request is sent, not by its headers."""
     found = played(
@@ -90,7 +88,6 @@ def test_a_cut_request_that_met_an_unconfirmed_session_counts_at_probe() -> None
     assert [v.point for v in found if isinstance(v, Classified)][-1] == "probe"
 
 
-@pytest.mark.xfail(strict=True, reason=DEVIATIONS["spent resume"])
 def test_a_cut_resume_of_a_terminal_stream_is_interrupted() -> None:
     """Only a clean end makes a replay of known events `repeated`."""
     found = played(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ._events import Message, MessageKind
+from ._names import OTHER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +132,11 @@ def dialect_of(version: str | None) -> Dialect:
     if known is not None:
         return known
     return NEWEST if _is_date(version) and version > NEWEST.version else DEFAULT
+
+
+def version_name(version: str) -> str:
+    """A revision as telemetry names it: peers write the header and the field, so what is no date is `_OTHER`."""
+    return version if not version or _is_date(version) else OTHER
 
 
 def _is_date(version: str) -> bool:

@@ -138,4 +138,4 @@ def transports_of(client: Any) -> list[Any]:
     """The transport objects of a client of either library: the default one and those of its mounts."""
     mounts = getattr(client, "_mounts", {})
     found = [getattr(client, "_transport", None), *mounts.values()]
-    return [transport for transport in found if transport is not None]
+    return list({id(transport): transport for transport in found if transport is not None}.values())

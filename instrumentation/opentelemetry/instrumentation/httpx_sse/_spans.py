@@ -24,6 +24,7 @@ from opentelemetry.trace import (
 )
 
 from ._containment import Containment
+from ._dialect import version_name
 from ._events import JsonId
 from ._exchange import Exchange
 from ._ledger import Table
@@ -41,6 +42,7 @@ from ._names import (
     JSONRPC_REQUEST_ID,
     MCP_SESSION_ID,
     METHOD,
+    OTHER,
     PROBE_CONTEXT,
     PROBE_KIND,
     PROBE_OUTCOME,
@@ -97,6 +99,11 @@ RAW_LIMIT: Final = 64
 
 FULL_DETAIL: Final = 10
 """From this attempt of a stalled streak on, only those at powers of two get a span."""
+
+HTTP_METHODS: Final = frozenset(
+    {"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "QUERY", "TRACE"}
+)
+"""RFC 9110, RFC 5789 and the QUERY method, as the HTTP conventions list them."""
 
 EVENT_LIMIT: Final = 100
 """Span events of one stream; the SDK keeps 128 of a span by default."""
@@ -243,12 +250,12 @@ class Spans:
         attributes: dict[str, Any] = {
             **self._server(verdict.server),
             STREAM_KIND: verdict.kind,
-            HTTP_METHOD: exchange.http_method,
+            HTTP_METHOD: _method_name(exchange.http_method),
             RECONNECT_ATTEMPT: verdict.attempt,
             **self._identifiers.session(verdict.session),
             **self._identifiers.request(verdict.request_id),
         }
-        attributes |= {PROTOCOL_VERSION: verdict.version} if verdict.version else {}
+        attributes |= {PROTOCOL_VERSION: version_name(verdict.version)} if verdict.version else {}
         attributes |= {METHOD: verdict.method} if verdict.method else {}
         is_root = verdict.kind in ("standalone", "listen")
         trace.span = self._start(
@@ -331,7 +338,7 @@ class Spans:
         trace = _trace(exchange)
         known = {
             **self._server(verdict.server),
-            HTTP_METHOD: exchange.http_method,
+            HTTP_METHOD: _method_name(exchange.http_method),
             **attributes,
             **trace.attributes,
         }
@@ -399,6 +406,11 @@ class Spans:
     @staticmethod
     def _now() -> int:
         return time.time_ns()
+
+
+def _method_name(method: str) -> str:
+    """HTTP conventions: a method that is not known to them is `_OTHER`."""
+    return method if method in HTTP_METHODS else OTHER
 
 
 def _trace(exchange: Exchange) -> _Trace:

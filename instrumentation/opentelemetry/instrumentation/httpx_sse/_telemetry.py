@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from opentelemetry.metrics import Meter
 
 from ._containment import Containment
+from ._dialect import version_name
 from ._events import Origin
 from ._exchange import Exchange, Observer
 from ._gauges import FLOORED, GAUGES, Attributes, Series, merged, show_on
@@ -236,7 +237,7 @@ class Telemetry:
         own: Attributes = {k: v for k, v in labels.items() if v is not None}
         own |= {NETWORK_TRANSPORT: "tcp"}
         if verdict.version:
-            own[PROTOCOL_VERSION] = verdict.version
+            own[PROTOCOL_VERSION] = version_name(verdict.version)
         if verdict.error_type is not None:
             own[ERROR_TYPE] = verdict.error_type
         seen = self._open_ended.setdefault(f"{name} {server[SERVER_ADDRESS]} {server[SERVER_PORT]}", set())

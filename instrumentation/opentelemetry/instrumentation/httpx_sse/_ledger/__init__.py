@@ -368,7 +368,8 @@ class Ledger:
     def _rule(self, flight: Flight, body: Body, *, error: Unanswered | None) -> Ruling | None:
         status = flight.answered.status if flight.answered else None
         errors = [m for m in body.messages if m.is_error]
-        is_get = flight.sent.http_method == "GET"
+        # A redirect may make a GET of a POST; what it carried is still no request for a stream.
+        is_get = flight.sent.http_method == "GET" and not flight.requests and not flight.replies
         is_ok = status is not None and status in _OK
         return classify(
             Failure(

@@ -127,7 +127,8 @@ def _responded(state: State, flight: Flight, message: Message, at: float) -> Ver
         return
     request.answered_by, request.is_over = flight.exchange, True
     request.version = request.version or message.protocol_version
-    error = str(message.error_code) if message.is_error else None
+    code = OTHER if message.error_code is None else str(message.error_code)
+    error = code if message.is_error else None
     yield _operation_ended(flight, request, error, message.error_code, at)
     yield from ruled(state, flight, request, message, at)
     if request.stream is not None:
