@@ -118,7 +118,7 @@ def every_metric() -> Iterator[object]:
 
 
 def test_contract() -> None:
-    """The catalogue has the metrics of the contract, with their instruments, units and attributes; the guard its own."""
+    """The catalogue has the metrics of the contract, with instruments, units, attributes; the guard has its own."""
     told_apart = {
         m.name: (m.instrument, m.unit, m.attributes) for m in METRICS.values() if ".guard." not in m.name
     }
