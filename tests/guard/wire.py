@@ -75,7 +75,9 @@ class Wire:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         line, *rest = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
-        headers = {key.lower(): value.strip() for key, _, value in (one.partition(":") for one in rest if one)}
+        headers = {
+            key.lower(): value.strip() for key, _, value in (one.partition(":") for one in rest if one)
+        }
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         asked = Asked(line.split()[0], headers, json.loads(body) if body else {})
         self.asked.append(asked)
@@ -104,7 +106,9 @@ def serving() -> Iterator[Wire]:
     loop, wire = asyncio.new_event_loop(), Wire()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    server = asyncio.run_coroutine_threadsafe(asyncio.start_server(wire.serve, "127.0.0.1", 0), loop).result(5)
+    server = asyncio.run_coroutine_threadsafe(asyncio.start_server(wire.serve, "127.0.0.1", 0), loop).result(
+        5
+    )
     wire.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
 
     async def stop() -> None:
@@ -154,7 +158,11 @@ def said(message: object, status: int = 200) -> Reply:
 PRIME = event("", "e1")
 PROMPT = request("q1", "elicitation/create", message="Delete everything?")
 CANCELLED = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "q1"}}
-PROGRESS = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}}
+PROGRESS = {
+    "jsonrpc": "2.0",
+    "method": "notifications/progress",
+    "params": {"progressToken": 1, "progress": 1},
+}
 
 
 def pong(asked: Asked) -> Reply:
@@ -201,7 +209,9 @@ class McpClient:
     It knows nothing of guards.
     """
 
-    def __init__(self, family: Family, url: str, client: Any, *, session: str = "S1", version: str = "2025-11-25"):
+    def __init__(
+        self, family: Family, url: str, client: Any, *, session: str = "S1", version: str = "2025-11-25"
+    ) -> None:
         self.family = family
         self.url = url
         self.client = client

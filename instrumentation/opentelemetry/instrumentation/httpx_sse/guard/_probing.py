@@ -10,7 +10,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Final
 
 from .._dialect import dialect_of
-from .._names import ProbeOutcome, SessionStanding
+from .._names import GuardAction, ProbeOutcome, SessionStanding
 from .._steps import QUIET, Close, Next, Send, Sleep, Source, Step
 from ._answers import OWN_ID, session_gone, stream
 from ._confirmation import PROBES, unconfirmed
@@ -30,6 +30,9 @@ ANSWER_LIMIT: Final = 64 * 1024
 
 AT_ONCE: Final = 0.05
 """Seconds without a chunk after which what could be replayed at once has been."""
+
+ACTS: Final[frozenset[GuardAction]] = frozenset({"session_quarantined", "probe_inconclusive"})
+"""What a probe can lead to: with both switched off, none is sent."""
 
 _OWN_HEADERS: Final = frozenset(
     {
@@ -60,7 +63,10 @@ def probed(script: "GuardScript") -> Turn:
     if standing is None or exchange.sent is None or standing.session != "unconfirmed":
         return False
     dialect = dialect_of(exchange.sent.version)
-    if not (script.settings.probe and dialect.has_sessions and dialect.has_ping) or script.settings.dry_run:
+    settings = script.settings
+    if not settings.probe or settings.dry_run or settings.disabled >= ACTS:
+        return False
+    if not (dialect.has_sessions and dialect.has_ping):
         return False
     source = script.source
     assert source is not None  # noqa: S101 - its head has just come
@@ -177,7 +183,7 @@ def _quarantine(script: "GuardScript", source: Source) -> Generator[Step, Any, N
             break
         if chunk is None or chunk is QUIET:
             break
-        script.tell("receive", chunk)
+        # The ledger is not told: what no client was given is no response to anybody.
         taken += chunk
     yield Close(source)
     script.tell("closed")

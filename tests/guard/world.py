@@ -1,13 +1,11 @@
-"""The guard over real connections, for every client family: a fault fails once, and nothing else is touched."""
+"""One client, one server, one guard: what the loopback tests of this folder are told in."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import pytest
 from tests.conftest import Family, Memory
 from tests.guard.wire import (
-    CANCELLED,
     PRIME,
     PROGRESS,
     PROMPT,
@@ -22,7 +20,6 @@ from tests.guard.wire import (
     request,
     result,
     said,
-    serving,
 )
 from tests.lifecycle.world import total
 
@@ -34,17 +31,13 @@ UNKNOWN = said(error(None, "unknown request id"), 404)
 GONE = said(error(None, "Session not found", -32001), 404)
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Wire]:
-    with serving() as wire:
-        yield wire
-
-
 @contextmanager
 def guarded(memory: Memory, **options: Any) -> Iterator[None]:
     instrumentor = HTTPXSSEInstrumentor()
     instrumentor.instrument(
-        meter_provider=memory.meter_provider, tracer_provider=memory.tracer_provider, **{"guard": True, **options}
+        meter_provider=memory.meter_provider,
+        tracer_provider=memory.tracer_provider,
+        **{"guard": True, **options},
     )
     try:
         yield
@@ -74,14 +67,16 @@ class World:
         self.wire.asked.clear()
 
         async def main() -> list[Got]:
-            client = McpClient(self.family, self.wire.url, self.family.client(), session=session, version=version)
+            client = McpClient(
+                self.family, self.wire.url, self.family.client(), session=session, version=version
+            )
             try:
                 return await play(client)
             finally:
                 await client.close()
 
         with guarded(self.memory, **options):
-            return self.family.run(main)  # type: ignore[arg-type]
+            return self.family.run(main)
 
     def actions(self, action: str) -> float:
         return total(self.memory, "sse.client.guard.actions", **{"sse.guard.action": action})
@@ -90,11 +85,6 @@ class World:
         spans = self.memory.exporter.get_finished_spans()
         events = [each for span in spans for each in span.events if each.name == "sse.guard"]
         return [str((each.attributes or {})["sse.guard.action"]) for each in events]
-
-
-@pytest.fixture
-def world(family: Family, server: Wire, memory: Memory) -> World:
-    return World(family, server, memory)
 
 
 def by(post: Reply, *resumes: Reply, answer: Reply | None = None) -> Callable[[Asked], Reply]:
@@ -115,30 +105,26 @@ EMPTY = Reply()
 PRIMED = Reply(chunks=(PRIME,))
 
 
-# ------------------------------------------------------------------ the breaker
+def prompted(*resumes: Reply, answer: Reply | None = None) -> Callable[[Asked], Reply]:
+    """The call's stream brings a prompt and is cut."""
+    return by(Reply(chunks=(PRIME, event(PROMPT, "e2")), end="cut"), *resumes, answer=answer)
 
 
-def test_after_three_resumes_in_vain_the_stream_ends_with_one_error(world: World) -> None:
-    """The third empty replay ends with the error that the caller waits for; a fourth resume does not leave."""
+REPLAY = Reply(chunks=(event(PROGRESS, "e2"), event(result(1), "e3")))
 
-    async def play(client: McpClient) -> list[Got]:
-        return [await client.post(CALL), *[await client.get("e1") for _ in range(5)]]
 
-    _, first, second, third, fourth, fifth = world.run(by(PRIMED, EMPTY), play)
+def asked_of(answers: list[Reply | None], resume: Reply = REPLAY) -> Callable[[Asked], Reply]:
+    """A server whose pings are answered so, in turn; None as they should be."""
 
-    assert (first.body, second.body) == (b"", b"")
-    assert third.messages[0]["id"] == 1
-    assert third.failure["code"] == -32000
-    assert third.failure["data"] == {
-        "disposition": "ambiguous",
-        "reason": "empty_replay",
-        "next": "retry_from_scratch",
-        "by": "opentelemetry-instrumentation-httpx-sse guard",
-    }
-    assert "from scratch" in third.failure["message"]
-    assert fourth.failure
-    assert fifth.failure
-    assert world.wire.resumes == 3
-    assert world.actions("breaker_opened") == 1
-    assert world.actions("resume_refused") == 2
-    assert world.marks().count("breaker_opened") == 1
+    def behave(asked: Asked) -> Reply:
+        if asked.is_probe:
+            return answers.pop(0) or pong(asked)
+        return by(PRIMED, resume)(asked)
+
+    return behave
+
+
+async def resume(client: McpClient) -> list[Got]:
+    """A call that is cut, and two tries to resume it."""
+    await client.post(CALL, Authorization="secret")
+    return [await client.get("e1", Authorization="secret"), await client.get("e1", Authorization="secret")]
