@@ -176,5 +176,5 @@ def _requests(book: Recordings, settings: Settings) -> None:
         LEVEL,
         "sse_client_requests_on_streams",
         f"increase{window}",
-        f"sum {by(SERVER)} (\n  increase({lost}[{window}])\nor\n  increase({answered}[{window}])\n)",
+        f"{book['requests_lost']} + sum {by(SERVER)} (increase({answered}[{window}]))\nor\n{book['requests_lost']}",
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from .alerts import Alert, absent_alerts, alerts
-from .recordings import PROCESS, SERVER, Recordings
+from .recordings import PROCESS, SERVER, Recording, Recordings
 from .text import GENERATED, Data, yaml
 from .thresholds import Settings, duration
 
@@ -52,20 +52,42 @@ def files(settings: Settings) -> dict[str, str]:
 
 
 def rules(settings: Settings) -> str:
-    """Recordings and alerts in one group: an alert sees what was recorded a moment before."""
+    """A group for each alert, with what is recorded for it: they run side by side on all cores.
+
+    Within a group rules run one after the other, so an alert sees what was recorded a moment before.
+    """
     book = Recordings(settings)
-    recorded: list[Data] = [{"record": row.name, "expr": row.expr} for row in book.rows.values()]
-    return _groups(settings, "sse-client", [*recorded, *_alerting(alerts(settings, book))])
+    every = alerts(settings, book)
+    named = {name: [alert for alert in every if alert.name == name] for name in settings.table}
+    return yaml(
+        {
+            "groups": [
+                _group(settings, name, [*_recorded(some, book), *_alerting(some)])
+                for name, some in named.items()
+                if some
+            ]
+        }
+    )
 
 
 def absent_rules(settings: Settings) -> str:
     """The alert on missing telemetry: a file of its own, since not every job has clients all the time."""
-    return _groups(settings, "sse-client-absent", _alerting(absent_alerts(settings)))
+    return yaml({"groups": [_group(settings, "SSETelemetryAbsent", _alerting(absent_alerts(settings)))]})
 
 
-def _groups(settings: Settings, name: str, rows: list[Data]) -> str:
-    group: dict[str, Data] = {"name": name, "interval": duration(settings.interval), "rules": rows}
-    return yaml({"groups": [group]})
+def _group(settings: Settings, alert: str, rows: list[Data]) -> Data:
+    return {"name": f"sse-client {alert}", "interval": duration(settings.interval), "rules": rows}
+
+
+def _recorded(some: Iterable[Alert], book: Recordings) -> list[Data]:
+    """The recordings that some alerts read, and those that these read, in the order of the book."""
+    text = "\n".join(alert.expr for alert in some)
+    wanted: list[Recording] = []
+    for row in reversed(tuple(book.rows.values())):
+        if row.name in text:
+            text += f"\n{row.expr}"
+            wanted.append(row)
+    return [{"record": row.name, "expr": row.expr} for row in reversed(wanted)]
 
 
 def _alerting(some: Iterable[Alert]) -> list[Data]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import promql_parser as pql
 import pytest
+import yaml
 from dashboards.alerts import Alert, absent_alerts, alerts
 from dashboards.catalogue import SERIES
 from dashboards.recordings import PROCESS, SERVER, Recordings
@@ -59,13 +60,22 @@ def test_recordings_have_conventional_names() -> None:
 
 
 def test_recordings_come_before_their_use() -> None:
-    """In the group a series is recorded before a rule reads it, so both are of the same moment."""
-    known: set[str] = set()
-    for rule in rules_of(rules(SETTINGS)):
-        names = {selector.name for selector in selectors(parse(rule["expr"])) if selector.name}
+    """In its group a series is recorded before a rule reads it, so both are of the same moment."""
+    for group in yaml.safe_load(rules(SETTINGS))["groups"]:
+        known: set[str] = set()
+        for rule in group["rules"]:
+            names = {selector.name for selector in selectors(parse(rule["expr"])) if selector.name}
 
-        assert {name for name in names if ":" in name} <= known
-        known.add(rule.get("record", ""))
+            assert {name for name in names if ":" in name} <= known
+            known.add(rule.get("record", ""))
+
+
+def test_a_group_for_each_alert() -> None:
+    """Every alert has a group of its own, and nothing is recorded twice."""
+    names = [group["name"] for group in yaml.safe_load(rules(SETTINGS))["groups"]]
+
+    assert names == [f"sse-client {alert}" for alert in TABLE if alert != "SSETelemetryAbsent"]
+    assert len({rule["record"] for rule in RECORDING}) == len(RECORDING)
 
 
 def test_every_recording_is_read() -> None:

@@ -1,5 +1,6 @@
 """Runs promtool on rules and scenarios; every run has a folder of its own."""
 
+import functools
 import json
 import os
 import shutil
@@ -53,6 +54,12 @@ def read_by(rules: Iterable[dict[str, Any]]) -> frozenset[str]:
     return kinds(SERIES[name] for name in names if name in SERIES)
 
 
+@functools.lru_cache(maxsize=1024)
+def _test(scenario: Scenario, reads: frozenset[str], alerts: frozenset[str]) -> dict[str, Any]:
+    """A mutation run asks for the same few hundred tests again and again."""
+    return scenario.test(reads, alerts)
+
+
 def check(rules: str, scenarios: Sequence[Scenario]) -> str:
     """What promtool has to say against some rules; nothing if every scenario came out as it should."""
     parsed = rules_of(rules)
@@ -61,7 +68,7 @@ def check(rules: str, scenarios: Sequence[Scenario]) -> str:
     tests = {
         "rule_files": ["rules.yml"],
         "evaluation_interval": EVALUATION,
-        "tests": [scenario.test(reads, alerts) for scenario in scenarios],
+        "tests": [_test(scenario, reads, alerts) for scenario in scenarios],
     }
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "rules.yml").write_text(rules, encoding="utf-8")
