@@ -1,0 +1,248 @@
+"""How far the rules carry: many processes, each with several servers, one hour, in a real Prometheus.
+
+    python -m tests.dashboards.scale --processes 200
+    python -m tests.dashboards.scale --processes 2000 --interval 60 --folder /var/tmp/scale
+
+Every process exports what the instrumentation exports for a server from the start, and moves a little of it. The
+hour is written as OpenMetrics, made into blocks by `promtool tsdb create-blocks-from openmetrics`, a batch of
+processes at a time, and read by a Prometheus that scrapes nothing. Reported are the series of a process, the time
+of every rule and of the group, and memory; and, by scraping, what one series costs in the head of a Prometheus.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import tempfile
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from dashboards.catalogue import METRICS, exported, label
+from dashboards.rules import rules
+from dashboards.thresholds import Settings
+from tests.dashboards.live.live import JOB, free_port
+from tests.dashboards.promtool.behaviour import BUSY, polling
+from tests.dashboards.promtool.series import Level, When
+
+from opentelemetry.instrumentation.httpx_sse import _names
+
+HOUR: Final = 3600
+BLOCK: Final = 7200
+BATCH: Final = 100
+REPEATS: Final = 3
+HISTOGRAM: Final = {
+    "sse.client.stream.duration": (("response", "complete"), ("standalone", "server_closed")),
+    "sse.client.stream.silence": (("standalone", "server_closed"),),
+    "sse.client.stream.time_to_first_event": (("response",), ("standalone",)),
+    "sse.client.reconnect.delay": (("honored",), ("absent",)),
+    "sse.client.confirmation.duration": (("implicit", "live"),),
+    "mcp.client.operation.duration": (
+        ("tools/call", "2025-11-25", "tcp"),
+        ("tools/list", "2025-11-25", "tcp"),
+    ),
+    "mcp.client.session.duration": (("2025-11-25", "tcp"),),
+}
+"""Histograms, and the label sets that an ordinary client fills; the others appear with their first value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One series of one server: its name, its own labels, and how it grows a minute."""
+
+    name: str
+    labels: str
+    per_minute: float
+    value: float = 0
+    by_server: bool = True
+
+
+def series_of_a_server() -> list[Series]:
+    """What one process exports for one server."""
+    moving = {
+        (h.metric, h.labels): h for h in (*BUSY, *polling(When(), 2)) if "app-1" in h.on and h.server == 0
+    }
+    found: list[Series] = []
+    for metric in METRICS.values():
+        shown = dict.fromkeys((*metric.zeroed, *(k[1] for k in moving if k[0] == metric.name)))
+        for labels in shown:
+            happening = moving.get((metric.name, labels))
+            rate = happening.per_minute if happening else 0.0
+            value = happening.value if isinstance(happening, Level) else 0.0
+            found.append(
+                Series(exported(metric), _labels(metric, labels), rate, value, by_server=metric.by_server)
+            )
+        for labels in HISTOGRAM.get(metric.name, ()):
+            found += _histogram(metric, labels)
+        if metric.name in {"sse.client.oldest_request.age", "sse.client.unconfirmed_sessions"}:
+            found.append(Series(exported(metric), "", 0))
+    return found
+
+
+def _labels(metric: _names.Metric, labels: Sequence[str]) -> str:
+    pairs = zip(map(label, metric.attributes), labels, strict=True)
+    return "".join(f',{key}="{value}"' for key, value in pairs)
+
+
+def _histogram(metric: _names.Metric, labels: Sequence[str]) -> Iterator[Series]:
+    own = _labels(metric, labels)
+    bounds = [*(str(float(bound)) for bound in metric.buckets), "+Inf"]
+    for i, bound in enumerate(bounds):
+        yield Series(f"{exported(metric)}_bucket", f'{own},le="{bound}"', (i + 1) / len(bounds))
+    yield Series(f"{exported(metric)}_sum", own, 2.5)
+    yield Series(f"{exported(metric)}_count", own, 1)
+
+
+def lines(processes: range, servers: int, moments: Sequence[int]) -> Iterator[str]:
+    """The hour of some processes, series by series."""
+    every = series_of_a_server()
+    scope = f'otel_scope_name="{_names.SCOPE}",otel_scope_version="0.1.0"'
+    stamps = [f" {moment}\n" for moment in moments]
+    minutes = [(moment - moments[0]) / 60 for moment in moments]
+    for process in processes:
+        target = f'{{job="{JOB}",instance="agent-{process}:9464",{scope}'
+        for server in range(servers):
+            where = f',server_address="mcp-{server}.example.com",server_port="443"'
+            for one in every:
+                if not one.by_server and server:
+                    continue
+                head = f"{one.name}{target}{where if one.by_server else ''}{one.labels}}} "
+                if one.per_minute:
+                    phase = process % 7 / 7
+                    values = [int(one.value + one.per_minute * minute + phase) for minute in minutes]
+                    yield "".join(f"{head}{v}{stamp}" for v, stamp in zip(values, stamps, strict=True))
+                else:
+                    still = f"{head}{one.value:g}"
+                    yield "".join(still + stamp for stamp in stamps)
+
+
+def write_blocks(data: Path, processes: int, servers: int, moments: Sequence[int]) -> None:
+    """Blocks for all processes, a batch at a time, so that no text is larger than some hundred megabytes."""
+    for first in range(0, processes, BATCH):
+        text = data.parent / "hour.om"
+        with text.open("w", encoding="ascii", buffering=1 << 20) as file:
+            file.writelines(lines(range(first, min(first + BATCH, processes)), servers, moments))
+            file.write("# EOF\n")
+        command = ["promtool", "tsdb", "create-blocks-from", "openmetrics", str(text), str(data)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        text.unlink()
+        print(f"{min(first + BATCH, processes)} processes written", flush=True)
+
+
+@contextmanager
+def prometheus(home: Path, data: Path, config: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """A Prometheus over some data: its URL and its process id."""
+    file = home / "prometheus.yml"
+    file.write_text(yaml.safe_dump(dict(config)), encoding="utf-8")
+    port = free_port()
+    command = [
+        "prometheus",
+        f"--config.file={file}",
+        f"--storage.tsdb.path={data}",
+        f"--web.listen-address=127.0.0.1:{port}",
+        "--storage.tsdb.retention.time=100y",
+        "--query.timeout=10m",
+    ]
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=(home / "log").open("w"))
+    url = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(1200):
+            try:
+                urllib.request.urlopen(f"{url}/-/ready", timeout=2).close()  # noqa: S310 - our own
+                break
+            except OSError:
+                time.sleep(0.5)
+        yield url, child.pid
+    finally:
+        child.terminate()
+        child.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a query returns and takes: seconds by the clock, the best of some, and of the processor, on average."""
+
+    series: int
+    clock: float
+    processor: float
+
+
+def ask(url: str, pid: int, expr: str, moment: float) -> Cost:
+    """Ask the same several times. On a busy machine the processor's time is the one to trust."""
+    query = urllib.parse.urlencode({"query": expr, "time": moment, "timeout": "10m"})
+    times, found, before = [], 0, processor(pid)
+    for _ in range(REPEATS):
+        began = time.perf_counter()
+        with urllib.request.urlopen(f"{url}/api/v1/query?{query}", timeout=600) as answer:  # noqa: S310 - as above
+            found = len(json.load(answer)["data"]["result"])
+        times.append(time.perf_counter() - began)
+    return Cost(found, min(times), (processor(pid) - before) / REPEATS)
+
+
+def processor(pid: int) -> float:
+    """Seconds of the processor that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def memory(pid: int) -> float:
+    """Resident memory of a process, in megabytes."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    kilobytes = next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))
+    return int(kilobytes) / 1024
+
+
+def measure_rules(home: Path, data: Path, moment: float) -> None:
+    """Every rule of the group by itself, as the group would run it: one after the other."""
+    with prometheus(home, data, {}) as (url, pid):
+        print(f"memory before the rules: {memory(pid):.0f} MB")
+        total = 0.0
+        print("  clock      cpu  series")
+        for group in yaml.safe_load(rules(Settings()))["groups"]:
+            together = 0.0
+            for rule in group["rules"]:
+                cost = ask(url, pid, rule["expr"], moment)
+                together += cost.processor
+                name = rule.get("record") or rule["alert"]
+                print(f"{cost.clock:7.3f}  {cost.processor:7.3f}  {cost.series:6d}  {name}", flush=True)
+            total += together
+            print(f"         {together:7.3f}          {group['name']}")
+        print(f"         {total:7.3f}          all groups, every {Settings().interval:g} s")
+        print(f"memory after the rules: {memory(pid):.0f} MB")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--processes", type=int, default=200)
+    parser.add_argument("--servers", type=int, default=3)
+    parser.add_argument("--interval", type=int, default=30, help="seconds between two samples")
+    parser.add_argument("--folder", type=Path, help="keep the blocks here, and use them if they are there")
+    given = parser.parse_args()
+    start = int(time.time()) // BLOCK * BLOCK - BLOCK + HOUR // 2
+    with tempfile.TemporaryDirectory(prefix="sse-scale-") as temporary:
+        home = given.folder or Path(temporary)
+        home.mkdir(parents=True, exist_ok=True)
+        stamp, data = home / "start", home / "data"
+        per_server = len(series_of_a_server())
+        print(f"series of a process for one server: {per_server}")
+        began = time.monotonic()
+        if stamp.exists():
+            start = int(stamp.read_text(encoding="ascii"))
+        else:
+            moments = range(start, start + HOUR + 1, given.interval)
+            write_blocks(data, given.processes, given.servers, moments)
+            stamp.write_text(str(start), encoding="ascii")
+            print(f"blocks written in {time.monotonic() - began:.0f} s")
+        measure_rules(home, data, start + HOUR)
+
+
+if __name__ == "__main__":
+    main()
