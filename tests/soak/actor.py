@@ -63,6 +63,8 @@ class Actor:
         """Sessions, one after the other."""
         while not self.stop.is_set():
             await self._session()
+            await self.wire.close()
+            self.wire.renew()
         await self.wire.close()
 
     async def _session(self) -> None:
@@ -301,7 +303,7 @@ class Actor:
     async def _held(self) -> None:
         """A standalone stream beside calls, on which things are pushed."""
         number = next(self.wire.journal.numbers)
-        key = self.session or f"client-{self.wire.number}"
+        key = self.session or self.wire.name
         seen: list[Frame] = []
         ended = threading.Event()
 

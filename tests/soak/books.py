@@ -15,6 +15,15 @@ MARGIN: Final = 0.05
 either way: such a decision is written down as close."""
 
 
+TIMED: Final = {
+    "quiet": ("reconnect.outcomes", "classifications", "empty_replays", "reconnects"),
+    "idle": ("reconnects",),
+    "retry": ("reconnect.delay",),
+    "deadline": ("server_requests", "reprompts"),
+}
+"""By threshold, the metrics of which one point may move from one label set to another for each close decision."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The options of the run that decide by time."""
@@ -46,9 +55,10 @@ class Books:
         self.deviations = frozenset(deviations)
         self.counts: Counts = Counter()
         self.close: list[str] = []
+        self.slack: Counter[str] = Counter()
         self.exchanges: dict[int, Exchange] = {}
         self.sessions: dict[str, Scope] = {}
-        self.clients: dict[int, Scope] = {}
+        self.clients: dict[str, Scope] = {}
 
     def count(self, metric: str, *labels: str, by: int = 1) -> None:
         self.counts[f"sse.client.{metric}", labels] += by
@@ -57,6 +67,7 @@ class Books:
         """Whether a time reached its threshold."""
         if abs(value - limit) < MARGIN:
             self.close.append(f"{what}: {value:.3f} s against {limit:.3f} s")
+            self.slack.update(f"sse.client.{metric}" for metric in TIMED[what])
         return value >= limit
 
 

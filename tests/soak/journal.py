@@ -65,7 +65,7 @@ class Entry:
 @dataclass(frozen=True, slots=True)
 class Sent(Entry):
     method: str
-    client: int
+    client: str
     session: str | None
     cursor: str | None
     auth: str

@@ -46,7 +46,19 @@ class Wire:
         self.journal = journal
         self.number = number
         self.url = url
-        self.client: Any = family.client(timeout=READ_LIMIT, follow_redirects=True)
+        self.lives = 0
+        self.client: Any = None
+        self.renew()
+
+    @property
+    def name(self) -> str:
+        """What cursors are scoped by where there is no session: another client, another name."""
+        return f"client-{self.number}-{self.lives}"
+
+    def renew(self) -> None:
+        """A new client: its transport knows nothing of what the one before had seen."""
+        self.lives += 1
+        self.client = self.family.client(timeout=READ_LIMIT, follow_redirects=True)
 
     async def sleep(self, seconds: float) -> None:
         if self.family.is_async:
@@ -81,7 +93,7 @@ class Wire:
             "MCP-Protocol-Version": "2025-11-25",
             "Authorization": auth,
             "X-Number": str(n),
-            "X-Client": f"client-{self.number}",
+            "X-Client": self.name,
             "X-Wish": json.dumps(wish),
             **({"Mcp-Session-Id": session} if session else {}),
             **({"Last-Event-ID": cursor} if cursor else {}),
@@ -89,7 +101,7 @@ class Wire:
         body = {"json": messages[0]} if messages else {}
         request = self.client.build_request(method, self.url, headers=headers, timeout=timeout, **body)
         self.journal.write(
-            Sent(n, self.journal.now(), method, self.number, session, cursor, auth, tuple(messages))
+            Sent(n, self.journal.now(), method, self.name, session, cursor, auth, tuple(messages))
         )
         reply = Reply(n)
         try:
