@@ -1,0 +1,84 @@
+"""The matrix: the fast tests on each Python, and on the oldest and newest of what this package stands on.
+
+nox -f tests/noxfile.py                 # all of it
+nox -f tests/noxfile.py -s python-3.12  # one cell
+"""
+
+import shutil
+from pathlib import Path
+from typing import Final
+
+import nox
+
+CHECKOUT: Final = Path(__file__).resolve().parents[1]
+FAST: Final = ("tests", "--ignore=tests/bench", "-m", "not e2e", "-q", "-p", "no:cacheprovider")
+OLD: Final = (
+    "-W",
+    "ignore::DeprecationWarning",
+)  # versions that are held back may use what is deprecated now
+SEAM: Final = (
+    "tests/lifecycle",
+    "tests/trust/test_transparency.py",
+    "tests/trust/test_containment.py",
+    *FAST[2:],
+)
+PYTHONS: Final = ("3.10", "3.11", "3.12", "3.13")
+
+CELLS: Final[dict[str, tuple[str, ...]]] = {
+    "httpx-oldest": ("httpx == 0.27.0",),
+    "httpx2-oldest": ("httpx2 == 2.0.0",),
+    "wrapt-1": ("wrapt < 2",),
+    "wrapt-2": ("wrapt >= 2",),
+    "otel-1": ("opentelemetry-sdk ~= 1.45.0", "opentelemetry-instrumentation-httpx >= 0.66b0, < 0.67.dev0"),
+    "otel-2": ("opentelemetry-sdk ~= 1.44.0", "opentelemetry-instrumentation-httpx >= 0.65b0, < 0.66.dev0"),
+    "otel-3": ("opentelemetry-sdk ~= 1.43.0", "opentelemetry-instrumentation-httpx >= 0.64b0, < 0.65.dev0"),
+    "otel-4": ("opentelemetry-sdk ~= 1.42.0", "opentelemetry-instrumentation-httpx >= 0.63b0, < 0.64.dev0"),
+}
+"""What is held back in each cell; everything else is the newest that fits."""
+
+nox.options.default_venv_backend = "venv"
+nox.options.envdir = str(CHECKOUT / ".nox")
+nox.options.reuse_existing_virtualenvs = True
+nox.options.error_on_missing_interpreters = False
+
+
+def interpreter(version: str) -> str | None:
+    """The path of a Python of that version that works, if the machine has one."""
+    managed = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python"))
+    return str(managed[-1]) if managed else shutil.which(f"python{version}")
+
+
+def prepare(session: nox.Session, *requirements: str) -> None:
+    """The project as an editable install, what its tests need, and what is held back."""
+    session.chdir(CHECKOUT)
+    session.install("--quiet", "--upgrade", "pip")
+    session.install("--quiet", "--group", "test", "--editable", ".[prometheus]")
+    if requirements:
+        # Afterwards, since some are older than what the group of the tests asks for.
+        session.install("--quiet", *requirements)
+
+
+def on_python(version: str) -> None:
+    found = interpreter(version)
+
+    @nox.session(name=f"python-{version}", python=found or version)
+    def fast(session: nox.Session) -> None:
+        """The fast tests on one Python."""
+        if found is None:
+            session.skip(f"no Python {version} under ~/.pyenv/versions or on PATH")
+        prepare(session)
+        session.run("python", "-m", "pytest", *FAST, *session.posargs)
+
+
+def with_versions(name: str, requirements: tuple[str, ...]) -> None:
+    @nox.session(name=name, python=interpreter("3.11") or None)
+    def seam(session: nox.Session) -> None:
+        """The tests of the seam on versions that are held back."""
+        prepare(session, *requirements)
+        session.run("python", "-m", "pytest", *SEAM, *OLD, *session.posargs)
+
+
+for _version in PYTHONS:
+    on_python(_version)
+for _name, _requirements in CELLS.items():
+    with_versions(_name, _requirements)
