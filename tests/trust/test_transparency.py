@@ -36,7 +36,7 @@ LEFT_TO_GARBAGE = pytest.mark.xfail(
     reason="httpx2 closes a transport's generator at once; our iterator is none, so it is left to the garbage",
     strict=True,
 )
-"""Newer versions of httpx2 ask `isinstance(stream, AsyncGenerator)`; on trio, garbage is closed later, in a task of the system."""
+"""Newer versions of httpx2 ask `isinstance(stream, AsyncGenerator)`; trio closes garbage later, in a system task."""
 
 
 def cases(*names: str) -> list[Any]:
