@@ -21,6 +21,9 @@ class Diary:
     answered: int = 0
     asked: int = 0
     error: str | None = None
+    first_error: str | None = None
+    slowest_failure: float = 0.0
+    """Seconds that the longest call took that failed."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -51,11 +54,14 @@ async def work(errand: Errand, diary: Diary, call: Callable[[], Awaitable[object
     with anyio.move_on_after(errand.seconds):
         while True:
             diary.calls += 1
+            began = anyio.current_time()
             try:
                 await call()
                 diary.answered += 1
             except Exception as error:  # noqa: BLE001 - whatever the client raises is the news
                 diary.error = f"{type(error).__name__}: {error}"
+                diary.first_error = diary.first_error or diary.error
+                diary.slowest_failure = max(diary.slowest_failure, anyio.current_time() - began)
             await anyio.sleep(PAUSE)
 
 

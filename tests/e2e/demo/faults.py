@@ -11,7 +11,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, MutableMapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import anyio
@@ -241,6 +241,25 @@ async def dead_after_replay(exchange: Exchange) -> None:
             await exchange.forward()
 
 
+async def dead_at_replay(exchange: Exchange) -> None:
+    """The log is replayed all at once, and the session had ended before: logs are kept longer than sessions."""
+    match exchange.kind:
+        case "tools/call":
+            await exchange.forward(last=_is_priming)
+        case "resumes":
+            log: list[Message] = []
+
+            async def keep(message: Message) -> None:
+                log.append(message)
+
+            await replace(exchange, send=keep).forward(last=_is_answer)
+            await exchange.end_session()
+            for message in log:
+                await exchange.send(message)
+        case _:
+            await exchange.forward()
+
+
 FAULTS: dict[str, Fault] = {
     "healthy-polling": healthy,
     "quiet": quiet,
@@ -248,6 +267,7 @@ FAULTS: dict[str, Fault] = {
     "after-answer": after_answer,
     "stale-prompt": stale_prompt,
     "dead-after-replay": dead_after_replay,
+    "dead-at-replay": dead_at_replay,
     "input-required-loop": healthy,
 }
 

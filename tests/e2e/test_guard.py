@@ -1,0 +1,177 @@
+"""Unmodified official clients meet faults that they would loop in for ever: with the guard they fail once, and soon.
+
+Nothing of the clients is changed: `opentelemetry-instrument`, and one environment variable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+import pytest
+from tests.e2e.demo.runner import Outcome, at_work
+from tests.e2e.demo.scenarios import BOTH, Row, Scenario, core
+from tests.e2e.environments import prepare
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+
+SOON = 5.0
+"""Seconds within which a call has to fail."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One fault, what of it is counted with the guard, and what without."""
+
+    fault: str
+    tool: str
+    guarded: tuple[Row, ...]
+    unguarded: tuple[Row, ...]
+    arguments: tuple[str, ...] = ()
+    seconds: float = 8.0
+
+    def run(self, *, guard: bool) -> Scenario:
+        return Scenario(
+            self.fault,
+            f"guard {'on' if guard else 'off'}",
+            tool=self.tool,
+            wire=(),
+            expected=self.guarded if guard else self.unguarded,
+            seconds=self.seconds,
+            arguments=self.arguments,
+            environment={"OTEL_PYTHON_HTTPX_SSE_GUARD": "on" if guard else "off"},
+        )
+
+
+def acted(action: str) -> Row:
+    return core("guard_actions_total", ">=", 1, sse_guard_action=action)
+
+
+IDLE = core("guard_actions_total", "==", 0)
+CASES = {
+    case.fault: case
+    for case in (
+        Case("empty-resume", "report", (acted("breaker_opened"),), (core("stalled_streak", ">=", 5), IDLE)),
+        Case(
+            "stale-prompt",
+            "wipe",
+            (acted("operation_failed"), core("reprompts_total", "==", 0)),
+            (core("reprompt_streak", ">=", 5), IDLE),
+        ),
+        Case(
+            "dead-at-replay",
+            "report",
+            (
+                acted("session_quarantined"),
+                core("sessions_lost_total", ">=", 1, sse_session_phase="after_replay"),
+            ),
+            (core("sessions_lost_total", ">=", 1, sse_session_phase="after_replay"), IDLE),
+        ),
+        Case("healthy-polling", "report_later", (IDLE, core("probes_total", ">=", 3)), (IDLE,)),
+        Case("quiet", "report", (IDLE,), (IDLE,)),
+    )
+}
+GUARDED = [(fault, client) for fault in CASES for client in BOTH]
+UNGUARDED = [
+    (fault, client) for fault in ("empty-resume", "stale-prompt", "dead-at-replay") for client in BOTH
+]
+
+Runs = Mapping[tuple[str, str], "Future[Outcome]"]
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[Runs]:
+    """All faults with the guard on, side by side."""
+    prepare(BOTH)
+    with at_work(((CASES[fault].run(guard=True), client) for fault, client in GUARDED), workers=3) as runs:
+        yield runs
+
+
+@pytest.fixture(scope="module")
+def unguarded() -> Iterator[Runs]:
+    """The same without it."""
+    prepare(BOTH)
+    with at_work(((CASES[fault].run(guard=False), client) for fault, client in UNGUARDED), workers=3) as runs:
+        yield runs
+
+
+def outcome_of(runs: Runs, fault: str, client: str) -> Outcome:
+    """What came of it; the rows of the table hold."""
+    outcome = runs[fault, client].result()
+    assert [str(finding) for finding in outcome.failures] == []
+    assert outcome.scrapes > 0
+    return outcome
+
+
+@pytest.mark.parametrize("client", BOTH)
+def test_an_empty_resume_ends_in_one_clear_error(client: str, guarded: Runs) -> None:
+    """Within 5 s, and after at most 6 GETs with a cursor, however often the tool is called."""
+    outcome = outcome_of(guarded, "empty-resume", client)
+
+    assert outcome.diary["answered"] == 0
+    assert "brought nothing new" in outcome.diary["first_error"]
+    assert "idempotency key" in outcome.diary["first_error"]
+    assert 0 < outcome.diary["slowest_failure"] <= SOON
+    assert 0 < outcome.wire["resumes"] <= 6 * outcome.diary["calls"]
+
+
+@pytest.mark.parametrize("client", BOTH)
+def test_a_stale_prompt_is_asked_once(client: str, guarded: Runs) -> None:
+    """Then the call fails, within 5 s; the server is not asked to replay it."""
+    outcome = outcome_of(guarded, "stale-prompt", client)
+
+    assert outcome.diary["answered"] == 0
+    assert outcome.diary["asked"] <= outcome.diary["calls"]
+    assert "Ask nobody again" in outcome.diary["first_error"]
+    assert 0 < outcome.diary["slowest_failure"] <= SOON
+
+
+@pytest.mark.parametrize("client", BOTH)
+def test_a_replay_of_a_dead_session_is_not_applied(client: str, guarded: Runs) -> None:
+    """The session's end is seen at the reconnect: no tools are listed on the strength of the replayed result."""
+    outcome = outcome_of(guarded, "dead-at-replay", client)
+
+    assert outcome.diary["answered"] == 0
+    assert "its session is gone" in outcome.diary["first_error"]
+    assert "initialize a new session" in outcome.diary["first_error"]
+    assert outcome.wire.get("tools/list", 0) == 0
+    assert outcome.wire["resumes"] == 1
+
+
+@pytest.mark.parametrize("client", BOTH)
+@pytest.mark.parametrize("fault", ["healthy-polling", "quiet"])
+def test_what_is_healthy_is_let_alone(fault: str, client: str, guarded: Runs) -> None:
+    """Calls are answered, polls and all."""
+    outcome = outcome_of(guarded, fault, client)
+
+    assert outcome.diary["answered"] >= 2
+    assert outcome.diary["first_error"] is None
+
+
+@pytest.mark.parametrize("client", BOTH)
+def test_without_the_guard_an_empty_resume_loops(client: str, unguarded: Runs) -> None:
+    """One call, resumed until somebody stops it, and no error."""
+    outcome = outcome_of(unguarded, "empty-resume", client)
+
+    assert outcome.diary["calls"] == 1
+    assert outcome.diary["first_error"] is None
+    assert outcome.wire["resumes"] >= 5
+
+
+@pytest.mark.parametrize("client", BOTH)
+def test_without_the_guard_a_stale_prompt_is_asked_again_and_again(client: str, unguarded: Runs) -> None:
+    """One call."""
+    outcome = outcome_of(unguarded, "stale-prompt", client)
+
+    assert outcome.diary["calls"] == 1
+    assert outcome.diary["asked"] >= 5
+
+
+@pytest.mark.parametrize("client", BOTH)
+def test_without_the_guard_the_end_of_a_session_is_seen_late(client: str, unguarded: Runs) -> None:
+    """The replayed result is applied, and a later request shows that the session is gone."""
+    outcome = outcome_of(unguarded, "dead-at-replay", client)
+
+    assert outcome.wire["tools/list"] >= 1
+    assert outcome.wire["session_not_found"] >= 1
