@@ -158,3 +158,20 @@ def held_by(count: int, *, size: int) -> int:
         return after - before
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.xfail(strict=True, reason="a GET whose cursor a listen stream gave is not listed")
+def test_a_get_with_the_cursor_of_a_listen_stream_names_listed_label_sets() -> None:
+    """No revision resumes a listen stream so, but a client may try."""
+    listen = Message(kind=MessageKind.REQUEST, id=1, method="subscriptions/listen")
+    deciding.listed(
+        played(
+            [
+                get(1, http_method="POST", mcp=True, version="2026-07-28", messages=(listen,)),
+                opened(1),
+                Received(exchange=1, event_id="e1", cursor="e1", is_empty=True),
+                Ended(exchange=1, how="exhausted"),
+                get(2, mcp=True, version="2026-07-28", cursor="e1"),
+            ]
+        )
+    )

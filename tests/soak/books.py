@@ -1,7 +1,6 @@
-"""What the accounting counts with: counters, thresholds, and the deviations that are known."""
+"""What the accounting counts with: counters and thresholds."""
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -35,24 +34,15 @@ class Limits:
     liveness_key: str = "example.org/live"
 
 
-DEVIATIONS: Final = {
-    "cut probe": "a request that met an unconfirmed session and whose stream was cut counts at `request`",
-    "spent resume": "a resume of a terminal stream that brought known events is `repeated` whoever ends it, and how",
-}
-"""Where the package is known not to do what the contract says; each has a test of its own that waits for its end."""
-
-
 class Books:
     """Counts.
 
     Args:
         limits: the options of the run.
-        deviations: which known deviations to follow; none for the contract's own words.
     """
 
-    def __init__(self, limits: Limits, deviations: Iterable[str] = DEVIATIONS) -> None:
+    def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.deviations = frozenset(deviations)
         self.counts: Counts = Counter()
         self.close: list[str] = []
         self.slack: Counter[str] = Counter()

@@ -289,18 +289,15 @@ class Oracle(Liveness):
 
     def _nothing_new(self, x: Exchange, stream: Stream, attempt: Try, entry: Ended) -> None:
         held = entry.at - (attempt.opened or 0.0)
-        is_spent = attempt.end == "complete" and attempt.events > 0 and "spent resume" in self.deviations
-        by_client = entry.how == "closed" and not is_spent
+        by_client = entry.how == "closed"
         if attempt.fresh_primes and attempt.primes == attempt.events:
             self._outcome(x, "primed", "continue")
         elif by_client:
             self._outcome(x, "cancelled", "continue")
         elif not attempt.events and self.beyond("quiet", held, self.limits.quiet):
             self._outcome(x, "quiet", "continue")
-        elif entry.how in ("broken", "timeout") and not is_spent:
+        elif entry.how in ("broken", "timeout"):
             self._outcome(x, "interrupted", "retryable")
-            if "cut probe" in self.deviations and not x.probe_left and x.probe != "ping":
-                x.in_doubt = False
             self._ruled(x, None, broke=entry.how)
         else:
             outcome = "repeated" if attempt.events else "empty"

@@ -1,4 +1,4 @@
-"""The short form of the soak, and the deviations that it has found."""
+"""The short form of the soak, and what it has found."""
 
 from collections.abc import Iterator
 
@@ -100,3 +100,23 @@ def test_a_cut_resume_of_a_terminal_stream_is_interrupted() -> None:
         Ended(exchange=2, how="failed", error="network_error"),
     )
     assert [v.outcome for v in found if isinstance(v, ReconnectSettled)] == ["interrupted"]
+
+
+@pytest.mark.xfail(strict=True, reason="that the session was in doubt is forgotten at a redirect")
+def test_a_redirected_request_that_met_an_unconfirmed_session_counts_at_probe() -> None:
+    """The request that follows a 307 is the same one, and fails where the first would have."""
+    found = played(
+        sent(1, "POST", None, CALL),
+        *stream(1, RESULT),
+        Ended(exchange=1, how="exhausted"),
+        sent(2, "GET", "e0"),
+        *stream(2),
+        Ended(exchange=2, how="exhausted"),
+        sent(3, "POST", None, Message(kind=MessageKind.REQUEST, id=2, method="tools/list")),
+        Answered(exchange=3, status=307, is_stream=False, location=b"t"),
+        Ended(exchange=3, how="exhausted"),
+        sent(4, "POST", None, Message(kind=MessageKind.REQUEST, id=2, method="tools/list")),
+        Answered(exchange=4, status=400, is_stream=False),
+        Ended(exchange=4, how="exhausted"),
+    )
+    assert [v.point for v in found if isinstance(v, Classified)][-1] == "probe"
