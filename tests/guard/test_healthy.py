@@ -130,7 +130,9 @@ STORIES: dict[str, tuple[Streams, str, Play]] = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:Async generator:ResourceWarning")  # closed early, on trio: the libraries' own
+@pytest.mark.filterwarnings(
+    "ignore:Async generator:ResourceWarning"
+)  # closed early, on trio: the libraries' own
 @pytest.mark.parametrize("story", STORIES)
 def test_the_same_chunks_with_the_guard_as_without(story: str, world: World) -> None:
     """And the guard did nothing that is counted."""

@@ -57,13 +57,18 @@ class Held:
 
     def settle(self, drops: Callable[[Message], bool]) -> None:
         """Leave out what `drops` says, and let go of the rest."""
-        pieces, self._pieces, self._size = self._pieces, [], 0
-        self._ready += [piece for piece, message in pieces if message is None or not drops(message)]
+        kept = [piece for piece, message in self._pieces if message is None or not drops(message)]
+        self._pieces, self._size = [], 0
+        self._ready += kept
 
     def release(self) -> bytes:
         """What may be given to the client now."""
         ready, self._ready = self._ready, []
         return b"".join(ready)
+
+    def copy(self) -> bytes:
+        """All that is here, left where it is."""
+        return b"".join([*self._ready, *(piece for piece, _ in self._pieces), self.rest])
 
     def everything(self, *, with_rest: bool = True) -> bytes:
         """All that is here, judged or not."""

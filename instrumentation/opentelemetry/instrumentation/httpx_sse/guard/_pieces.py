@@ -7,7 +7,8 @@ event is a piece of its own, since a keep-alive may have no empty line after it.
 import re
 from typing import Final
 
-_LINE: Final = re.compile(rb"[^\r\n]*(?:\r\n|\n|\r)")
+_COLON: Final = 0x3A
+_END: Final = re.compile(rb"\r\n|\n|\r")
 
 
 class Cutter:
@@ -36,14 +37,14 @@ class Cutter:
             at += 1
         elif self.rest and not self.rest.endswith((b"\r", b"\n")):
             at = max(self.rest.rfind(b"\n"), self.rest.rfind(b"\r")) + 1
-        for line in _LINE.finditer(data, at):
-            text = line.group()
-            is_empty = text[:1] in (b"\r", b"\n")
-            if is_empty or (text[:1] == b":" and not self._has_fields):
-                pieces.append(data[start : line.end()])
-                start, self._has_fields = line.end(), False
+        for end in _END.finditer(data, len(self.rest) + (at > len(self.rest))):
+            is_empty = end.start() == at
+            if is_empty or (data[at] == _COLON and not self._has_fields):
+                pieces.append(data[start : end.end()])
+                start, self._has_fields = end.end(), False
             else:
                 self._has_fields = True
+            at = end.end()
         self.rest = data[start:]
         self._after_cr = chunk.endswith(b"\r") if chunk else self._after_cr
         return pieces

@@ -92,6 +92,7 @@ class GuardScript:
         self._tail = b""
         self._ending: Ending | None = None
         self._failure: GuardError | None = None
+        self._in_hand: tuple[bytes, bytes] | None = None
 
     def joins(self, exchange: Exchange, transport: object, request: Any) -> bool:
         """Whether there is anything to guard: an MCP stream of a revision that resumes streams."""
@@ -224,7 +225,8 @@ class GuardScript:
         if not self._is_given:
             yield Watch(source, is_begun=self.exchange.status is not None)
             return
-        held = self._held.everything()
+        # A chunk that was in hand has been lost on the way: what was held before it, and itself.
+        held = self._held.everything() if self._in_hand is None else b"".join(self._in_hand)
         if held:
             yield Deliver(held)
         while True:
@@ -327,7 +329,7 @@ class GuardScript:
                 break
             if chunk is QUIET or self._held.is_full(self.observer.clock()):
                 self._judge()
-            given = self._receive(chunk) if chunk is not QUIET else self._held.release()
+            given = self._take(chunk) if chunk is not QUIET else self._held.release()
             if given:
                 yield Deliver(given)
             if self._failure is not None and (yield from self._fail(source, self._failure)):
@@ -367,6 +369,12 @@ class GuardScript:
         self.conclude(standing)
         yield Over()
         return True
+
+    def _take(self, chunk: bytes) -> bytes:
+        self._in_hand = (self._held.copy(), chunk)
+        given = self._receive(chunk)
+        self._in_hand = None
+        return given
 
     def _receive(self, chunk: bytes) -> bytes:
         """A chunk came; what of it is given to the client now. The very chunk, unless something is kept of it."""
