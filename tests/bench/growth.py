@@ -16,7 +16,8 @@ from typing import Any
 from tests.bench.bodies import CALL, progress
 
 import opentelemetry.instrumentation.httpx_sse as package
-from opentelemetry.instrumentation.httpx_sse._exchange import Exchange, Observer
+from opentelemetry.instrumentation.httpx_sse._exchange import Exchange
+from opentelemetry.instrumentation.httpx_sse._observer import Observer
 
 HOME = str(Path(package.__file__).parent)
 EVENTS = 200

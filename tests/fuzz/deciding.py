@@ -24,10 +24,11 @@ from opentelemetry.instrumentation.httpx_sse._events import (
     Skimmed,
     Unanswered,
 )
-from opentelemetry.instrumentation.httpx_sse._exchange import Exchange, Observer
+from opentelemetry.instrumentation.httpx_sse._exchange import Exchange
 from opentelemetry.instrumentation.httpx_sse._ledger import Ledger, Thresholds, _state
 from opentelemetry.instrumentation.httpx_sse._ledger._tables import LIMITS
 from opentelemetry.instrumentation.httpx_sse._names import METRICS, EventType
+from opentelemetry.instrumentation.httpx_sse._observer import Observer
 from opentelemetry.instrumentation.httpx_sse._telemetry import TABLE
 from opentelemetry.instrumentation.httpx_sse._verdicts import (
     Reconnected,

@@ -16,8 +16,8 @@ from opentelemetry.instrumentation.httpx_sse._events import (
     Received,
     Sent,
 )
-from opentelemetry.instrumentation.httpx_sse._exchange import Observer
 from opentelemetry.instrumentation.httpx_sse._ledger import Ledger
+from opentelemetry.instrumentation.httpx_sse._observer import Observer
 from opentelemetry.instrumentation.httpx_sse._verdicts import StreamEnded, StreamMoved, StreamOpened, Verdict
 
 from . import deciding

@@ -8,7 +8,7 @@ import pytest
 from tests.guard.wire import CANCELLED, PRIME, PROGRESS, PROMPT, event, result
 
 from opentelemetry.instrumentation.httpx_sse._containment import Containment
-from opentelemetry.instrumentation.httpx_sse._exchange import Observer
+from opentelemetry.instrumentation.httpx_sse._observer import Observer
 from opentelemetry.instrumentation.httpx_sse._steps import (
     QUIET,
     Close,

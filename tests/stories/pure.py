@@ -12,8 +12,9 @@ from opentelemetry.sdk.trace import ReadableSpan
 from tests.conftest import in_memory
 
 from opentelemetry.instrumentation.httpx_sse._containment import Containment
-from opentelemetry.instrumentation.httpx_sse._exchange import Exchange, Observer
+from opentelemetry.instrumentation.httpx_sse._exchange import Exchange
 from opentelemetry.instrumentation.httpx_sse._ledger import Thresholds
+from opentelemetry.instrumentation.httpx_sse._observer import Observer
 from opentelemetry.instrumentation.httpx_sse._options import read_options
 from opentelemetry.instrumentation.httpx_sse._spans import Identifiers, Spans
 from opentelemetry.instrumentation.httpx_sse._telemetry import Servers, Telemetry

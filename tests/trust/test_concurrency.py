@@ -19,8 +19,8 @@ from tests.lifecycle.world import spans, total
 
 from opentelemetry.instrumentation.httpx_sse import HTTPXSSEInstrumentor
 from opentelemetry.instrumentation.httpx_sse._events import PoolClosed
-from opentelemetry.instrumentation.httpx_sse._exchange import Observer
 from opentelemetry.instrumentation.httpx_sse._ledger import Ledger
+from opentelemetry.instrumentation.httpx_sse._observer import Observer
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 URL = "http://server.test/"

@@ -10,8 +10,9 @@ from tests.conftest import Family, Memory
 from tests.lifecycle.world import done, total
 
 from opentelemetry.instrumentation.httpx_sse import HTTPXSSEInstrumentor, _exchange, _transport
-from opentelemetry.instrumentation.httpx_sse._exchange import Exchange, Observer
+from opentelemetry.instrumentation.httpx_sse._exchange import Exchange
 from opentelemetry.instrumentation.httpx_sse._ledger import Ledger
+from opentelemetry.instrumentation.httpx_sse._observer import Observer
 from opentelemetry.instrumentation.httpx_sse._scanner import Scanner
 from opentelemetry.instrumentation.httpx_sse._spans import Spans
 from opentelemetry.instrumentation.httpx_sse._telemetry import Telemetry

@@ -8,7 +8,7 @@ import hashlib
 import re
 import secrets
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -104,6 +104,40 @@ def shorten(identifier: str) -> str:
     return digest(identifier[:LONGEST_IDENTIFIER].encode("utf-8", "replace")).hex()
 
 
+def _heads() -> dict[bytes, tuple[Message, ...]]:
+    members = [(m, f'"method":"notifications/{m}"') for m in ("progress", "message")]
+    return {
+        head.encode(): (Message(kind=MessageKind.NOTIFICATION, method=f"notifications/{name}"),)
+        for name, member in members
+        for head in (f'{{"jsonrpc":"2.0",{member}', f"{{{member}")
+    }
+
+
+_ORDINARY: Final = _heads()
+"""Notifications that come in masses, by how servers begin them: those are read no further. A notification has no
+id and no answer, whatever may follow."""
+
+_BEGINNINGS: Final = tuple(_ORDINARY)
+
+
+class _Version(msgspec.Struct, gc=False):
+    jsonrpc: msgspec.Raw = _NO_RAW
+
+
+_decode_version: Final = msgspec.json.Decoder(_Version).decode
+
+
+def sort(data: bytes) -> Literal["notification", "other"] | None:
+    """What an object in an event's data is, if there is no more to know of it: an ordinary notification, or no
+    JSON-RPC at all. None if it has to be read."""
+    if data.startswith(_BEGINNINGS):
+        return "notification"
+    try:
+        return None if _decode_version(data).jsonrpc else "other"
+    except _UNREADABLE:
+        return None
+
+
 def digest(data: bytes) -> bytes:
     """16 bytes that stand for `data` in this process only."""
     return hashlib.blake2b(data, key=_KEY, digest_size=16).digest()
@@ -116,6 +150,8 @@ def read_data(data: bytes, tail: bytes = b"", *, liveness_key: str | None = None
     """
     if tail:
         return _guess(data, tail)
+    if data.startswith(_BEGINNINGS):
+        return next(found for head, found in _ORDINARY.items() if data.startswith(head))
     start = data.lstrip()[:1]
     if start == b"{":
         message = _read_one(data, liveness_key)

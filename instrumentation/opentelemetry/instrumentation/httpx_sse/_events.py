@@ -178,8 +178,8 @@ class Skimmed:
     count: int
     event_ids: tuple[str, ...] = ()
     """Their own id fields, in order; fewer than `count` when some had none."""
-    cursor: str = ""
-    """The last event id after them."""
+    forgotten: int = 0
+    """How many of them had an id that is no longer known: older ones, when there were too many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

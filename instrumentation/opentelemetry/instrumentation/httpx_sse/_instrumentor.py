@@ -3,20 +3,20 @@
 import importlib
 import logging
 import weakref
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from types import ModuleType
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeVar
 
 from opentelemetry.instrumentation.dependencies import DependencyConflict, get_dependency_conflicts
 from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type: ignore[attr-defined]
-from opentelemetry.metrics import get_meter
-from opentelemetry.trace import get_tracer
+from opentelemetry.metrics import Meter, NoOpMeter, get_meter
+from opentelemetry.trace import NoOpTracer, Tracer, get_tracer
 from opentelemetry.util.http import parse_excluded_urls
 
 from ._containment import Containment
-from ._exchange import Observer
 from ._ledger import Thresholds
 from ._names import SCOPE
+from ._observer import Observer
 from ._options import Options, read_options
 from ._patching import LIBRARIES, TRANSPORTS, ObjectPatch, Patch, transports_of
 from ._spans import Identifiers, Spans
@@ -25,7 +25,18 @@ from ._transport import Watch
 from .package import _instruments, _instruments_any
 from .version import __version__
 
+T = TypeVar("T")
+
 _LOG: Final = logging.getLogger(__name__)
+
+
+def _made(make: Callable[[], T], otherwise: T) -> T:
+    """What a provider gives; a broken one must not stop the program."""
+    try:
+        return make()
+    except Exception as error:  # noqa: BLE001 - the provider's own
+        _LOG.warning("a provider raised %s: its signal is not recorded", type(error).__name__)
+        return otherwise
 
 
 def _imported(name: str) -> ModuleType | None:
@@ -46,8 +57,10 @@ class Installation:
         self.options = options
         self.containment = Containment()
         servers = Servers(options.server_limit)
-        meter = get_meter(SCOPE, __version__, options.meter_provider)
-        tracer = get_tracer(SCOPE, __version__, options.tracer_provider)
+        no_meter: Meter = NoOpMeter(SCOPE)
+        no_tracer: Tracer = NoOpTracer()
+        meter = _made(lambda: get_meter(SCOPE, __version__, options.meter_provider), no_meter)
+        tracer = _made(lambda: get_tracer(SCOPE, __version__, options.tracer_provider), no_tracer)
         identifiers = Identifiers(options.capture_ids, options.hash_key)
         spans = Spans(tracer, identifiers, servers.name, self.containment, options.verdict_hook)
         self.telemetry = Telemetry(

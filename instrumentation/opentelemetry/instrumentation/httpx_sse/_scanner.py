@@ -15,7 +15,9 @@ whole grammar. Where both can go, they yield the same.
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
+
+Sort = TypeVar("Sort")
 
 PEEK_LIMIT: Final = 256 * 1024
 """Bytes of one event's data that are kept whole. httpx2 gives up at 1 MiB, httpx-sse never."""
@@ -26,6 +28,9 @@ TAIL: Final = 4096
 
 ID_LIMIT: Final = 4096
 """Characters kept of an event id. It is sent back in a header, and h11 takes 16 KiB for all of them."""
+
+SKIMMED_ID_LIMIT: Final = 128
+"""Bytes of an event id that is skimmed; a longer one is kept in another form."""
 
 TYPE_LIMIT: Final = 256
 """Characters kept of an event type, which is only compared with a few known ones."""
@@ -66,6 +71,18 @@ _LF_BLOCKS: Final = _regular(rb"\n", rb".")
 _CRLF_BLOCKS: Final = _regular(rb"\r\n", rb"[^\r\n]")
 
 
+def _objects(newline: bytes) -> Callable[[bytes], list[tuple[bytes, ...]]]:
+    # Blocks that may be skimmed: the data begins like a JSON object. `.` throughout, as above.
+    optional_id = rb"(?:id: ?([^ \r\n].{0,%d})NL|)" % (SKIMMED_ID_LIMIT - 1)
+    optional_type = rb"(?:event: ?(?!endpoint)[!-~]{0,%d}NL|)" % TYPE_LIMIT
+    block = optional_id + optional_type + optional_id + rb"data: ?(\{.*)NLNL|((?s:.+))"
+    return re.compile(block.replace(b"NL", newline)).findall
+
+
+_LF_OBJECTS: Final = _objects(rb"\n")
+_CRLF_OBJECTS: Final = _objects(rb"\r\n")
+
+
 @dataclass(slots=True)
 class Block:
     """An event block as it stood on the wire, closed by a blank line."""
@@ -99,7 +116,6 @@ class Scanner:
     __slots__ = (
         "_after_cr",
         "_bom",
-        "_clear",
         "_data",
         "_easy",
         "_fields",
@@ -113,6 +129,7 @@ class Scanner:
         "_tail",
         "_type",
         "comments",
+        "is_clear",
         "last_event_id",
         "retry",
     )
@@ -120,7 +137,10 @@ class Scanner:
     comments: int
     """Comment lines so far."""
     last_event_id: str
-    """What a client would send as its cursor now: the id of the last block that had one, "" at first."""
+    """What a client would send as its cursor now: the id of the last block that had one, "" at first. Whoever
+    skims a chunk sets it."""
+    is_clear: bool
+    """Between two blocks, with nothing pending at all."""
     retry: int | None
     """Milliseconds of the last usable ``retry``."""
 
@@ -134,7 +154,7 @@ class Scanner:
         self.retry = None
         self._limit = peek_limit
         self._easy = min(peek_limit, EASY_LIMIT)
-        self._clear = False  # between two blocks, with nothing pending at all
+        self.is_clear = False  # between two blocks, with nothing pending at all
         self._bom = 0  # bytes of a byte order mark seen; all of them once that is settled
         self._after_cr = False
         self._line = bytearray()  # the line that has no end yet
@@ -143,6 +163,34 @@ class Scanner:
         self._data = bytearray()
         self._begin()
 
+    def skim(self, sort: Callable[[bytes], Sort | None], chunk: bytes) -> tuple[Sort, list[bytes]] | None:
+        """The ids of a chunk that is nothing but regular blocks of one sort, "" for none; else nothing is read.
+
+        Args:
+            sort: of a block's data; None if it has to be looked at.
+            chunk: the next bytes of the stream.
+        """
+        crlf = _CR in chunk
+        if not self.is_clear or _NUL in chunk:
+            return None
+        if len(chunk) > self._easy and not chunk.endswith(b"\r\n\r\n" if crlf else b"\n\n"):
+            return None
+        ids: list[bytes] = []
+        found: Sort | None = None
+        for id1, id2, data, rest in (_CRLF_OBJECTS if crlf else _LF_OBJECTS)(chunk):
+            event_id = id2 or id1
+            own = sort(data)
+            if own is None or rest or (crlf and (_CR in data or _CR in event_id)):
+                return None
+            if own is not found:
+                if found is not None:
+                    return None
+                found = own
+            ids.append(event_id)
+        if found is None:
+            return None
+        return found, ids
+
     def receive(self, chunk: bytes) -> list[Block]:
         """The blocks that this chunk completes, in order.
 
@@ -150,7 +198,7 @@ class Scanner:
         """
         blocks: list[Block] = []
         stop = size = len(chunk)
-        at = 0 if self._clear else self._crawl(chunk, 0, blocks, pause=True)
+        at = 0 if self.is_clear else self._crawl(chunk, 0, blocks, pause=True)
         if at == size:
             return blocks
         # At most one leap a chunk: it copies what it cannot read, and to leap on after each irregular block
@@ -200,7 +248,7 @@ class Scanner:
         cr = lf = -1
         while at < size:
             if pause and not self._fields and not self._line:
-                self._clear = True
+                self.is_clear = True
                 return at
             if cr < at:
                 cr = chunk.find(b"\r", at) % (size + 1)  # of -1: size
@@ -222,7 +270,7 @@ class Scanner:
             if end == cr:
                 self._after_cr = at == size
                 at += lf == at != size
-        self._clear = not (self._fields or self._line or self._after_cr or self._bom < len(_BOM))
+        self.is_clear = not (self._fields or self._line or self._after_cr or self._bom < len(_BOM))
         return at
 
     def _skip(self, chunk: bytes, at: int) -> int:

@@ -12,7 +12,7 @@ from opentelemetry.metrics import Meter
 from ._containment import Containment
 from ._dialect import version_name
 from ._events import Origin
-from ._exchange import Exchange, Observer
+from ._exchange import Exchange
 from ._gauges import FLOORED, GAUGES, Attributes, Series, merged, show_on
 from ._names import (
     ERROR_TYPE,
@@ -31,6 +31,7 @@ from ._names import (
     TOOL_NAME,
     Metric,
 )
+from ._observer import Observer
 from ._spans import Spans
 from ._verdicts import (
     AnswerIneffective,

@@ -13,8 +13,9 @@ from opentelemetry.context import get_current
 from opentelemetry.instrumentation.utils import is_instrumentation_enabled
 
 from ._containment import Containment
-from ._exchange import Exchange, Observer
+from ._exchange import Exchange
 from ._names import Site
+from ._observer import Observer
 from ._steps import Script
 
 _BUSY: set[int] = set()
@@ -121,12 +122,10 @@ class _Chunks:
         self._receive: Callable[[bytes], None] = exchange.receive
         self._containment = containment
 
-    def received(self, chunk: bytes) -> None:
-        try:
-            self._receive(chunk)
-        except Exception as error:  # noqa: BLE001
-            self._receive = _ignore
-            self._containment.contain("receive", error)
+    def broke(self, error: Exception) -> None:
+        """Our own error: the rest of this body is let pass."""
+        self._receive = _ignore
+        self._containment.contain("receive", error)
 
     def ended(self, site: Site, *error: BaseException) -> None:
         try:
@@ -140,14 +139,21 @@ def _ignore(_: bytes) -> None:
 
 
 class _SyncChunks(_Chunks):
-    __slots__ = ("_next",)
+    __slots__ = ("_chunks", "_next")
 
     def __init__(self, chunks: Iterator[bytes], exchange: Exchange, containment: Containment) -> None:
         super().__init__(exchange, containment)
+        self._chunks: Any = chunks
         self._next = chunks.__next__
 
     def __iter__(self) -> Iterator[bytes]:
         return self
+
+    def close(self) -> None:
+        """What a generator can: a library may close the iterator that it stops reading."""
+        close = getattr(self._chunks, "close", None)
+        if close is not None:
+            close()
 
     def __next__(self) -> bytes:
         try:
@@ -158,21 +164,41 @@ class _SyncChunks(_Chunks):
         except BaseException as error:
             self.ended("failed", error)
             raise
-        self.received(chunk)
+        try:
+            self._receive(chunk)
+        except Exception as error:  # noqa: BLE001
+            self.broke(error)
         return chunk
 
 
 class _AsyncChunks(_Chunks):
-    """A class, not a second asynchronous generator: closing one of those from another task is an error."""
+    """A class, not a second asynchronous generator: closing one of those from another task is an error.
 
-    __slots__ = ("_next",)
+    It can do what a generator can, since httpx2 closes a stream's iterator only if it looks like one.
+    """
+
+    __slots__ = ("_chunks", "_next")
 
     def __init__(self, chunks: AsyncIterator[bytes], exchange: Exchange, containment: Containment) -> None:
         super().__init__(exchange, containment)
+        self._chunks: Any = chunks
         self._next = chunks.__anext__
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
+
+    async def aclose(self) -> None:
+        close = getattr(self._chunks, "aclose", None)
+        if close is not None:
+            await close()
+
+    async def asend(self, value: Any) -> bytes:
+        chunk: bytes = await self._chunks.asend(value)
+        return chunk
+
+    async def athrow(self, *error: Any) -> bytes:
+        chunk: bytes = await self._chunks.athrow(*error)
+        return chunk
 
     async def __anext__(self) -> bytes:
         try:
@@ -183,7 +209,10 @@ class _AsyncChunks(_Chunks):
         except BaseException as error:
             self.ended("failed", error)
             raise
-        self.received(chunk)
+        try:
+            self._receive(chunk)
+        except Exception as error:  # noqa: BLE001
+            self.broke(error)
         return chunk
 
 

@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 
 from . import _verdicts as verdicts
 from ._containment import Containment
-from ._exchange import Exchange, Observer
+from ._exchange import Exchange
 from ._ledger import Thresholds
+from ._observer import Observer
 from ._patching import ObjectPatch, transports_of
 from ._transport import Watch
 

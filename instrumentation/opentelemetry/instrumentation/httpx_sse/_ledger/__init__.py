@@ -91,6 +91,11 @@ class Ledger:
         """What is at `at`, and what time alone has decided since the last snapshot."""
         return _departures.snapshot(self._state, at=at)
 
+    def has_progressed(self, exchange: int) -> bool:
+        """Whether the attempt of an exchange is settled as far as more ordinary events could settle it."""
+        flight = self._state.flights.peek(exchange)
+        return flight is not None and flight.attempt is not None and flight.attempt.has_progress
+
     def standing(self, stream: int) -> Standing | None:
         """What is known of a logical stream now, by its number; None when it is not known any more."""
         logical = self._state.streams.peek(stream)

@@ -35,7 +35,8 @@ def skimmed(state: State, flight: Flight, event: Skimmed, at: float) -> Verdicts
     stream.touched_at = at
     yield from _first_event(flight, stream, attempt, at)
     attempt.events += event.count
-    fresh = [event_id for event_id in event.event_ids if state.learn(stream, event_id)]
+    fresh = state.learn_all(stream, event.event_ids)
+    state.ids_evicted += event.forgotten
     may_lack_id = event.event_type == "notification" or stream.kind == "other"
     if fresh or (may_lack_id and event.count > len(event.event_ids)):
         yield from progressed(flight, stream, attempt)

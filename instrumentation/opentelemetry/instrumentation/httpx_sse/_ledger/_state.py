@@ -1,5 +1,6 @@
 """All tables of the ledger, and how their entries are found, made and let go."""
 
+from collections.abc import Sequence
 from itertools import count
 from typing import Final
 
@@ -21,6 +22,10 @@ from ._tables import LIMITS, PLACE_STREAMS, SPENT_STREAM_IDS, STREAM_IDS, Table,
 
 _REDIRECTS: Final = 256
 _ENDPOINTS: Final = 1024
+_TALLIES: Final = 4096
+
+ELSEWHERE: Final = Origin("", "", 0)
+"""Where events of servers are counted that come after too many others; telemetry names those `_OTHER` long since."""
 
 
 class State:
@@ -122,16 +127,25 @@ class State:
 
     def learn(self, stream: Logical, event_id: str) -> bool:
         """Remember an event id of a stream; whether it was new there."""
-        if not event_id or event_id in stream.ids:
-            return False
-        stream.ids[event_id] = None
-        stream.has_cursor = True
-        self.ids_held += 1
-        if len(stream.ids) > STREAM_IDS:
-            self._shorten(stream, STREAM_IDS // 2)
-        if self.ids_held > LIMITS["event_ids"]:
-            self._relieve(stream)
-        return True
+        return bool(event_id) and self.learn_all(stream, (event_id,)) > 0
+
+    def learn_all(self, stream: Logical, event_ids: Sequence[str]) -> int:
+        """Remember event ids of a stream, none of them empty; how many were new there."""
+        at = fresh = 0
+        while at < len(event_ids):
+            room = STREAM_IDS + 1 - len(stream.ids)
+            held = len(stream.ids)
+            stream.ids.update(dict.fromkeys(event_ids[at : at + room]))
+            grown = len(stream.ids) - held
+            stream.has_cursor = True
+            at += room
+            fresh += grown
+            self.ids_held += grown
+            if len(stream.ids) > STREAM_IDS:
+                self._shorten(stream, STREAM_IDS // 2)
+            if self.ids_held > LIMITS["event_ids"]:
+                self._relieve(stream)
+        return fresh
 
     def spend(self, stream: Logical) -> None:
         """Its answer has come: few of its event ids matter any more."""
@@ -160,10 +174,9 @@ class State:
     def tally(self, stream: Logical) -> Tally:
         """Where the events of this stream's server and kind are counted."""
         key = (stream.origin, stream.kind)
-        tally = self.tallies.get(key)
-        if tally is None:
-            tally = self.tallies[key] = {}
-        return tally
+        if key not in self.tallies and len(self.tallies) >= _TALLIES:
+            key = (ELSEWHERE, stream.kind)
+        return self.tallies.setdefault(key, {})
 
     def evictions(self) -> dict[str, int]:
         """Totals by table."""

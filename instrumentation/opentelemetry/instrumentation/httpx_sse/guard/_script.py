@@ -18,8 +18,9 @@ from typing import Any, Final
 from .._containment import Containment
 from .._dialect import dialect_of
 from .._events import Message, MessageKind
-from .._exchange import Exchange, Observer
+from .._exchange import Exchange
 from .._names import DROPS, GuardAction, Site
+from .._observer import Observer
 from .._steps import QUIET, Close, Deliver, Next, Over, Respond, Send, Source, Step, Watch
 from .._verdicts import (
     AttemptBegun,

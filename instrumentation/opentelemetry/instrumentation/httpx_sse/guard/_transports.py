@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import wrapt
 
 from .._containment import Containment
-from .._exchange import Observer
 from .._instrumentor import HTTPXSSEInstrumentor, Installation
+from .._observer import Observer
 from .._options import Options, read_options
 from .._transport import Watch, watched, watched_async
 from ._decisions import Settings

@@ -1,0 +1,210 @@
+"""What all exchanges of one installation share: the ledger and its lock, the clock, and the sink of verdicts."""
+
+import os
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable
+from itertools import count
+from typing import Final
+
+from ._collector import COLLECTOR
+from ._envelope import sort
+from ._events import Event, Message, PoolClosed
+from ._exchange import Companion, Exchange
+from ._ledger import Ledger, Thresholds
+from ._request import Request, may_matter
+from ._scanner import Scanner
+from ._skim import Skim
+from ._verdicts import Redelivery, Snapshot, Standing, Verdict
+
+Sink = Callable[[Exchange | None, tuple[Verdict, ...]], None]
+
+
+class Observer:
+    """What all exchanges of one installation share: the ledger, its lock, the clock and the sink.
+
+    Args:
+        sink: takes the verdicts of each fact, outside of the lock, in the thread that saw the fact.
+        thresholds: limits of time that decide.
+        liveness_key: the key of `params._meta` that asserts that a server request still lives.
+        clock: seconds, steady.
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        *,
+        thresholds: Thresholds | None = None,
+        liveness_key: str | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.clock = clock
+        self.liveness_key = liveness_key
+        self._sink = sink
+        self._ledger = Ledger(thresholds)
+        # A signal handler or a finalizer of the host may send a request while we hold it: never wait for ourselves.
+        self._lock = threading.RLock()
+        _OBSERVERS.add(self)
+        self._numbers = count(1)
+        self._pools: dict[int, tuple[weakref.ref[object], int]] = {}
+        self.waiting: dict[int, Skim] = {}
+        """Ordinary events that the ledger has not heard of yet, by exchange."""
+        # Finalizers only append here: they run at any moment, inside anybody's lock.
+        self._left: deque[tuple[Exchange | None, tuple[Event, ...], float]] = deque()
+        self._untold: deque[tuple[Exchange | None, tuple[Verdict, ...]]] = deque()
+        self._telling: set[int] = set()
+
+    def begin(
+        self,
+        transport: object,
+        request: Request,
+        context: object,
+        companion: Companion | None = None,
+        *,
+        is_own: bool = False,
+    ) -> Exchange:
+        """A request is about to leave through `transport`; `is_own` when this package itself sends it."""
+        headers = {key.lower(): value for key, value in request.headers.raw}
+        exchange = Exchange(self, next(self._numbers), request, headers, context)
+        exchange.pool = self._pool(transport)
+        exchange.companion, exchange.is_own = companion, is_own
+        if self._left:
+            self.drain()
+        sent = (
+            exchange.describe() if self._ledger.awaits_plain or may_matter(request.method, headers) else None
+        )
+        if sent is not None and (sent.mcp or self._ledger.knows(sent)):
+            exchange.announce(sent)
+        return exchange
+
+    def observe(self, exchange: Exchange | None, events: Iterable[Event], at: float) -> None:
+        """Facts go to the ledger, and what it concludes to the sink."""
+        if COLLECTOR.is_here():
+            self._left.append((exchange, tuple(events), at))
+            return
+        with self._lock:
+            self._hand_over()
+            verdicts = tuple(v for event in events for v in self._ledger.observe(event, at=at))
+        if verdicts:
+            if exchange is not None and exchange.companion is not None:
+                verdicts = exchange.companion.hear(verdicts)
+            self._tell(exchange, verdicts)
+
+    def _tell(self, exchange: Exchange | None, verdicts: tuple[Verdict, ...]) -> None:
+        """To the sink; later, if this very thread was interrupted in there, where locks may be held."""
+        self._untold.append((exchange, verdicts))
+        thread = threading.get_ident()
+        if thread in self._telling:
+            return
+        self._telling.add(thread)
+        try:
+            while True:
+                self._sink(*self._untold.popleft())
+        except IndexError:
+            # Told, by us or by another thread.
+            return
+        finally:
+            self._telling.discard(thread)
+
+    def report(self, exchange: Exchange, verdict: Verdict) -> None:
+        """What was done about an exchange goes to the sink like what was seen of it."""
+        self._tell(exchange, (verdict,))
+
+    def standing(self, stream: int) -> Standing | None:
+        """What is known of a logical stream now."""
+        with self._lock:
+            self._hand_over()
+            return self._ledger.standing(stream)
+
+    def redelivery(self, exchange: Exchange, message: Message) -> Redelivery | None:
+        """What is known now of a server request that an exchange has brought again."""
+        with self._lock:
+            self._hand_over()
+            return self._ledger.redelivery(exchange.number, message, at=self.clock())
+
+    def skim(self, exchange: int, scanner: Scanner) -> Skim | None:
+        """What may skim an exchange from now on, if one more ordinary event cannot decide anything there."""
+        with self._lock:
+            is_decided = self._ledger.has_progressed(exchange)
+        return Skim(exchange, scanner, sort, self) if is_decided else None
+
+    def shorten(self, skim: Skim) -> None:
+        """While nobody takes what it has."""
+        with self._lock:
+            skim.shorten()
+
+    def hand_over(self) -> None:
+        """The ledger is to hear of everything that waits."""
+        with self._lock:
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        while self.waiting:
+            _, skim = self.waiting.popitem()
+            self._ledger.observe(skim.take(), at=skim.at)
+
+    def collect(self) -> Snapshot:
+        """Everything that is now; called by whoever collects metrics."""
+        self.drain()
+        with self._lock:
+            self._hand_over()
+            return self._ledger.snapshot(at=self.clock())
+
+    def drain(self) -> None:
+        """What finalizers left behind."""
+        while self._left and not COLLECTOR.is_here():
+            try:
+                exchange, events, at = self._left.popleft()
+            except IndexError:
+                return
+            self.observe(exchange, events, at)
+
+    def leave(self, event: Event) -> None:
+        """From a finalizer: to be observed later."""
+        self._left.append((None, (event,), self.clock()))
+
+    def _pool(self, transport: object) -> int:
+        """A number for a transport object; `id()` alone is used again after it is gone."""
+        key = id(transport)
+        held = self._pools.get(key)
+        if held is not None and held[0]() is transport:
+            return held[1]
+        with self._lock:
+            return self._new_pool(transport, key)
+
+    def _new_pool(self, transport: object, key: int) -> int:
+        held = self._pools.get(key)
+        if held is not None and held[0]() is transport:
+            return held[1]
+        number = next(self._numbers)
+        left, pools = self._left, self._pools
+
+        def gone(ref: object, clock: Callable[[], float] = self.clock) -> None:
+            if pools.get(key, (None,))[0] is ref:
+                pools.pop(key, None)
+            left.append((None, (PoolClosed(pool=number),), clock()))
+
+        try:
+            pools[key] = (weakref.ref(transport, gone), number)
+        except TypeError:
+            # Some third-party transport without weak references: its streams are told apart by request only.
+            return 0
+        return number
+
+    def after_fork(self) -> None:
+        """In a child, a lock that another thread of the parent held would stay locked for ever."""
+        self._lock = threading.RLock()
+
+
+_OBSERVERS: Final["weakref.WeakSet[Observer]"] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for observer in list(_OBSERVERS):
+        observer.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
