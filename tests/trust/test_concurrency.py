@@ -184,9 +184,6 @@ def test_garbage_that_closes_a_stream_under_our_lock(memory: Memory, monkeypatch
     assert total(memory, "sse.client.active_streams") == 0
 
 
-@pytest.mark.xfail(
-    reason="closed() of a finalizer records at once: the SDK's plain lock is waited for", strict=True
-)
 def test_garbage_that_closes_a_stream_under_the_lock_of_the_sdk() -> None:
     """A collection inside the SDK's aggregation may close a stream of the host: the thread does not wait for itself."""
     run_apart(
@@ -290,7 +287,6 @@ class Yielding(dict[Any, Any]):
         return found
 
 
-@pytest.mark.xfail(reason="two threads that see a transport for the first time number it twice", strict=True)
 def test_a_transport_has_one_number() -> None:
     """Threads that use a transport for the first time at once find the same scope for its cursors."""
 
@@ -304,9 +300,6 @@ def test_a_transport_has_one_number() -> None:
     assert len(numbers) == 1
 
 
-@pytest.mark.xfail(
-    reason="drain() asks and then takes: between the two, another thread may have taken", strict=True
-)
 def test_two_threads_drain_at_once() -> None:
     """What finalizers left is observed once, and nobody is surprised that it is gone."""
 
@@ -322,6 +315,6 @@ def test_two_threads_drain_at_once() -> None:
             return self.pop(0)
 
     observer, numbers = Observer(lambda *_: None), count(1)
-    observer._left = Slow((PoolClosed(pool=next(numbers)), 0.0) for _ in range(50))  # type: ignore[assignment]
+    observer._left = Slow((None, (PoolClosed(pool=next(numbers)),), 0.0) for _ in range(50))  # type: ignore[assignment]
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: observer.drain(), range(8)))

@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import inspect
 import os
 import re
 import sys
@@ -27,21 +26,6 @@ from opentelemetry.instrumentation.httpx_sse import HTTPXSSEInstrumentor
 EXAMPLES = int(os.environ.get("TRUST_EXAMPLES", "60"))
 ASYNC = [name for name, family in FAMILIES.items() if family.is_async]
 HEADERS = {"Accept": "text/event-stream", "Mcp-Session-Id": "s", "MCP-Protocol-Version": "2025-11-25"}
-
-CLOSES_AT_ONCE = "AsyncGenerator" in inspect.getsource(
-    FAMILIES["httpx2-async"].module._client.BoundAsyncStream
-)
-LEFT_TO_GARBAGE = pytest.mark.xfail(
-    CLOSES_AT_ONCE,
-    reason="httpx2 closes a transport's generator at once; our iterator is none, so it is left to the garbage",
-    strict=True,
-)
-"""Newer versions of httpx2 ask `isinstance(stream, AsyncGenerator)`; trio closes garbage later, in a system task."""
-
-
-def cases(*names: str) -> list[Any]:
-    """All families, of which some fall short."""
-    return [pytest.param(name, marks=LEFT_TO_GARBAGE if name in names else ()) for name in FAMILIES]
 
 
 # ------------------------------------------------------------------ what comes
@@ -148,12 +132,8 @@ def both(family: Family, play: Callable[[], Log]) -> tuple[Log, Log]:
 
 @pytest.mark.parametrize("http2", [False, True], ids=["http1", "http2"])
 @pytest.mark.parametrize("consumer", CONSUMERS)
-def test_any_response_and_any_consumer(
-    family: Family, consumer: str, http2: bool, request: pytest.FixtureRequest
-) -> None:
+def test_any_response_and_any_consumer(family: Family, consumer: str, http2: bool) -> None:
     """What the network is asked and what the consumer meets is the same, in the same order, to the last byte."""
-    if (family.library, family.backend, consumer) == ("httpx2", "trio", "dropped"):
-        request.applymarker(LEFT_TO_GARBAGE)
     memory, checked = in_memory(), 0
 
     @settings(
@@ -241,7 +221,7 @@ def test_the_very_same_chunk_objects(family: Family, memory: Memory) -> None:
     assert [id(chunk) for chunk in got] == [id(chunk) for chunk in given]
 
 
-@pytest.mark.parametrize("name", cases("httpx2-async", "httpx2-trio"))
+@pytest.mark.parametrize("name", list(FAMILIES))
 def test_generators_are_closed(name: str, memory: Memory) -> None:
     """When an iterator of the response is closed, a generator of the transport under it is closed as early as plain."""
     family = FAMILIES[name]
@@ -411,10 +391,8 @@ def left_open(family: Family, when: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("when", ["meanwhile", "after"])
-def test_never_closed(family: Family, memory: Memory, when: str, request: pytest.FixtureRequest) -> None:
+def test_never_closed(family: Family, memory: Memory, when: str) -> None:
     """A response that is forgotten leaves the same pool and the same warnings, and one abandoned stream."""
-    if (family.library, family.backend, when) == ("httpx2", "trio", "meanwhile"):
-        request.applymarker(LEFT_TO_GARBAGE)
     instrument(memory)
     gc.collect()
     with plain():
