@@ -23,7 +23,8 @@ from opentelemetry.instrumentation.httpx_sse._steps import (
 )
 from opentelemetry.instrumentation.httpx_sse._verdicts import GuardActed, Verdict
 from opentelemetry.instrumentation.httpx_sse.guard._decisions import Settings
-from opentelemetry.instrumentation.httpx_sse.guard._script import Guard
+from opentelemetry.instrumentation.httpx_sse.guard._script import Guard, GuardScript
+from opentelemetry.instrumentation.httpx_sse.guard._sieve import Sieve
 
 SSE = (("content-type", "text/event-stream"),)
 Arrival = bytes | object | BaseException
@@ -332,18 +333,29 @@ def test_no_connection_left_for_a_probe_is_no_doubt() -> None:
 
 
 @pytest.mark.parametrize(
-    "where", ["_refuse", "_sort", "_judge", "_last_words", "_receive", "standing", "_heed_end", "_finish"]
+    "where",
+    [
+        "_refuse",
+        "_made",
+        "_last_words",
+        "standing",
+        "_heed_end",
+        "_taken",
+        "_sort",
+        "_judge",
+        "finish",
+    ],
 )
 def test_a_fault_of_the_guards_own_lets_everything_pass(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Contained and counted; the client gets every byte, once."""
-    from opentelemetry.instrumentation.httpx_sse.guard._script import GuardScript  # noqa: PLC0415
 
     def broken(*_: Any) -> Any:
         raise ZeroDivisionError
 
     stage = Stage(strict=False, probe=False, max_stalled=1)
     stage.call(PRIME, event(PROMPT, "p1"))
-    monkeypatch.setattr(GuardScript, where, property(broken) if where == "standing" else broken)
+    owner = GuardScript if hasattr(GuardScript, where) else Sieve
+    monkeypatch.setattr(owner, where, property(broken) if where == "standing" else broken)
     replay = (event(PROMPT, "p1"), QUIET, event(PROGRESS, "e3"), b"data: half")
 
     given = stage.play("GET", Response(arrivals=replay), cursor="e1")

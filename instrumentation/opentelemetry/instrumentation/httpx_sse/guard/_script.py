@@ -12,12 +12,12 @@ Everything else passes: the same chunks, in the same order, at the same time. A 
 script, and the rest of the exchange passes as well.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from typing import Any, Final
 
 from .._containment import Containment
 from .._dialect import dialect_of
-from .._events import Message, MessageKind
+from .._events import MessageKind
 from .._exchange import Exchange
 from .._names import DROPS, GuardAction, Site
 from .._observer import Observer
@@ -26,8 +26,6 @@ from .._verdicts import (
     AttemptBegun,
     GuardActed,
     ReconnectDelayed,
-    Responded,
-    ServerRequested,
     Standing,
     StreamEnded,
     Verdict,
@@ -35,9 +33,8 @@ from .._verdicts import (
 from ._answers import event
 from ._decisions import End, Ending, Memory, Resume, Settings, at_end, at_resume
 from ._errors import ERROR_CODE, GuardError
-from ._held import BYTES, Held
-from ._pieces import Cutter
 from ._probing import probed, without_coding
+from ._sieve import Sieve
 
 QUIET_SECONDS: Final = 0.05
 """A replay that brings nothing for so long is over: what follows is news."""
@@ -84,16 +81,10 @@ class GuardScript:
         self._steps: Steps
         self._begun: AttemptBegun | None = None
         self._waited = 0.0
-        self._heard: list[Verdict] = []
         self._is_given = False
-        self._is_readable = False
         self._is_deaf = False
-        self._cutter: Cutter | None = None
-        self._held = Held()
-        self._tail = b""
+        self._sieve: Sieve | None = None
         self._ending: Ending | None = None
-        self._failure: GuardError | None = None
-        self._in_hand: tuple[bytes, bytes] | None = None
 
     def joins(self, exchange: Exchange, transport: object, request: Any) -> bool:
         """Whether there is anything to guard: an MCP stream of a revision that resumes streams."""
@@ -120,21 +111,28 @@ class GuardScript:
             return verdicts
 
     def _heed(self, verdicts: tuple[Verdict, ...]) -> tuple[Verdict, ...]:
-        self._heard += verdicts
+        sieve = self._sieve
+        if sieve is not None:
+            sieve.hear(verdicts)
         for verdict in verdicts:
             if isinstance(verdict, AttemptBegun):
                 self._begun = verdict
             elif isinstance(verdict, ReconnectDelayed):
                 self._waited = verdict.seconds
-            elif isinstance(verdict, StreamEnded) and verdict.end in DROPS and self._may_append:
-                return self._heed_end(verdicts)
+            elif (
+                isinstance(verdict, StreamEnded)
+                and verdict.end in DROPS
+                and sieve is not None
+                and sieve.may_append
+            ):
+                return self._heed_end(verdicts, sieve.failure)
         return ()
 
-    def _heed_end(self, verdicts: tuple[Verdict, ...]) -> tuple[Verdict, ...]:
+    def _heed_end(self, verdicts: tuple[Verdict, ...], failure: GuardError | None) -> tuple[Verdict, ...]:
         standing, begun = self.standing, self._begun
         if standing is None or begun is None:
             return ()
-        end = End(standing, verdicts, begun.stream, begun.streak, self._waited, self._failure)
+        end = End(standing, verdicts, begun.stream, begun.streak, self._waited, failure)
         for ending in at_end(end, self.settings, self.guard.memory):
             if ending.action is None:
                 self._ending = ending
@@ -154,15 +152,6 @@ class GuardScript:
     def is_resume(self) -> bool:
         sent = self.exchange.sent
         return sent is not None and sent.http_method == "GET" and bool(sent.cursor)
-
-    @property
-    def _may_append(self) -> bool:
-        """Whether an event can follow what the client has been given: it is plain text, and no event is half told."""
-        if not self._is_readable:
-            return False
-        if self._cutter is not None:
-            return self._held.is_whole or self._cutter.is_between
-        return not self._tail or self._tail.endswith((b"\n\n", b"\r\n\r\n", b"\r\r"))
 
     def acts(self, action: GuardAction) -> bool:
         """Count an action; whether it is to be done."""
@@ -226,8 +215,7 @@ class GuardScript:
         if not self._is_given:
             yield Watch(source, is_begun=self.exchange.status is not None)
             return
-        # A chunk that was in hand has been lost on the way: what was held before it, and itself.
-        held = self._held.everything() if self._in_hand is None else b"".join(self._in_hand)
+        held = self._sieve.everything() if self._sieve is not None else b""
         if held:
             yield Deliver(held)
         while True:
@@ -266,22 +254,21 @@ class GuardScript:
         if not (is_watched and self.exchange.is_stream and is_plain and is_guarded):
             yield Watch(source, is_begun=True)
             return
-        self._is_readable = True
+        sieve = self._sieve = self._made()
         if self.is_resume:
-            standing = self.standing
-            self._cutter = Cutter()
-            self._held.is_whole = (
-                standing is not None
-                and standing.has_server_requests
-                and not self.settings.dry_run
-                and "prompt_dropped" not in self.settings.disabled
-            )
             is_over = yield from probed(self)
             if is_over:
                 return
         self._is_given = True
         yield Respond(source)
-        yield from self._body(source)
+        yield from self._body(source, sieve)
+
+    def _made(self) -> Sieve:
+        """A resumed stream is read; of one that may bring server requests again, events are given whole."""
+        standing, settings = self.standing, self.settings
+        may_drop = not settings.dry_run and "prompt_dropped" not in settings.disabled
+        is_whole = standing is not None and standing.has_server_requests and may_drop
+        return Sieve(self, is_cut=self.is_resume, is_whole=self.is_resume and is_whole)
 
     def _unanswered(self, error: BaseException) -> None:
         try:
@@ -315,39 +302,31 @@ class GuardScript:
 
     # -------------------------------------------------------------- the body
 
-    def _body(self, source: Source) -> Steps:
+    def _body(self, source: Source, sieve: Sieve) -> Steps:
         while True:
             try:
-                chunk = yield Next(source, QUIET_SECONDS if self._held.has_doubts else None)
+                chunk = yield Next(source, QUIET_SECONDS if sieve.has_doubts else None)
             except BaseException as error:
-                self._finish(lambda error=error: self.tell("failed", error))  # type: ignore[misc]
+                sieve.finish()
+                self.tell("failed", error)
                 if isinstance(error, Exception):
-                    yield from self._last_words()
+                    yield from self._last_words(sieve)
                 raise
             if chunk is None:
-                self._finish(lambda: self.tell("exhausted"))
-                yield from self._last_words()
+                sieve.finish()
+                self.tell("exhausted")
+                yield from self._last_words(sieve)
                 break
-            if chunk is QUIET or self._held.is_full(self.observer.clock()):
-                self._judge()
-            given = self._take(chunk) if chunk is not QUIET else self._held.release()
+            given = sieve.quiet() if chunk is QUIET else sieve.take(chunk)
             if given:
                 yield Deliver(given)
-            if self._failure is not None and (yield from self._fail(source, self._failure)):
+            if sieve.failure is not None and (yield from self._fail(source, sieve)):
                 return
         yield Over()
 
-    def _finish(self, ended: Callable[[], object]) -> None:
-        """The body is over: the replay is as quiet as it will be."""
-        if self._held.has_doubts:
-            self._judge()
-        if self._cutter is not None and self._cutter.rest:
-            self.tell("receive", self._cutter.rest)
-        ended()
-
-    def _last_words(self) -> Steps:
+    def _last_words(self, sieve: Sieve) -> Steps:
         """What the client is told before it learns of the end."""
-        ending, held = self._ending, self._held.everything(with_rest=self._ending is None)
+        ending, held = self._ending, sieve.everything(with_rest=self._ending is None)
         if held:
             yield Deliver(held)
         if ending is None:
@@ -359,80 +338,14 @@ class GuardScript:
             self.conclude(standing)
         yield Deliver(ending.chunk)
 
-    def _fail(self, source: Source, failure: GuardError) -> Generator[Step, Any, bool]:
+    def _fail(self, source: Source, sieve: Sieve) -> Generator[Step, Any, bool]:
         """Whether the operation that waits on this stream was failed."""
-        self._failure, standing = None, self.standing
-        if standing is None or not standing.pending or not self.acts("operation_failed"):
+        failure, sieve.failure, standing = sieve.failure, None, self.standing
+        if failure is None or standing is None or not standing.pending or not self.acts("operation_failed"):
             return False
         yield Deliver(event(failure, standing.pending))
         yield Close(source)
         self.tell("closed")
         self.conclude(standing)
         yield Over()
-        return True
-
-    def _take(self, chunk: bytes) -> bytes:
-        self._in_hand = (self._held.copy(), chunk)
-        given = self._receive(chunk)
-        self._in_hand = None
-        return given
-
-    def _receive(self, chunk: bytes) -> bytes:
-        """A chunk came; what of it is given to the client now. The very chunk, unless something is kept of it."""
-        cutter, held = self._cutter, self._held
-        if cutter is None or len(cutter.rest) > BYTES:
-            return self._receive_uncut(chunk)
-        already = 0 if held.is_whole else len(cutter.rest)
-        pieces = cutter.receive(chunk)
-        for n, piece in enumerate(pieces):
-            self._heard.clear()
-            self.tell("receive", piece)
-            self._sort(piece, already if n == 0 else 0)
-        if held.is_whole:
-            held.rest = cutter.rest
-        else:
-            held.pass_on(cutter.rest if pieces else cutter.rest[already:])
-        given = held.release()
-        return chunk if given == chunk else given
-
-    def _receive_uncut(self, chunk: bytes) -> bytes:
-        """A stream that is not cut into events, or not any more, since one of them is too large."""
-        before = b""
-        if self._cutter is not None:
-            self.tell("receive", self._cutter.rest)
-            before, self._cutter, self._held.is_whole = self._held.everything(), None, False
-        self._tail = (self._tail + chunk)[-4:]
-        self.tell("receive", chunk)
-        return before + chunk if before else chunk
-
-    def _sort(self, piece: bytes, already: int) -> None:
-        """Pass an event on, leave it out, or hold it back; `already` bytes of it the client has."""
-        held = self._held
-        again = [v for v in self._heard if isinstance(v, Responded) and v.delivery.startswith("duplicate")]
-        asked = [v for v in self._heard if isinstance(v, ServerRequested) and v.delivery == "redelivered"]
-        message = Held.only_message(piece, self.observer.liveness_key) if again or asked else None
-        if message is None or already:
-            held.pass_on(piece[already:])
-        elif again and self.acts("response_dropped"):
-            pass
-        elif asked and held.is_whole:
-            held.doubt(piece, message, self.observer.clock())
-        else:
-            if asked and self.settings.dry_run:
-                self._drops(message)
-            held.pass_on(piece)
-
-    def _judge(self) -> None:
-        """The replay is quiet: what is known of the server requests that came again is all that will be known."""
-        self._held.settle(self._drops)
-
-    def _drops(self, message: Message) -> bool:
-        """Whether a server request that came again is not presented."""
-        known = self.observer.redelivery(self.exchange, message)
-        if known is None:
-            return False
-        failure, drops = Held.rule(message, known)
-        if not drops or not self.acts("prompt_dropped"):
-            return False
-        self._failure = self._failure or failure
         return True
