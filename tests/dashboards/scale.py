@@ -10,10 +10,12 @@ of every rule and of the group, and memory; and, by scraping, what one series co
 """
 
 import argparse
+import http.server
 import json
 import os
 import subprocess
 import tempfile
+import threading
 import time
 import urllib.parse
 import urllib.request
@@ -35,8 +37,10 @@ from opentelemetry.instrumentation.httpx_sse import _names
 
 HOUR: Final = 3600
 BLOCK: Final = 7200
-BATCH: Final = 100
+BATCH: Final = 250
 REPEATS: Final = 3
+HEAD_PROCESSES: Final = 100
+HEAD_SECONDS: Final = 90
 HISTOGRAM: Final = {
     "sse.client.stream.duration": (("response", "complete"), ("standalone", "server_closed")),
     "sse.client.stream.silence": (("standalone", "server_closed"),),
@@ -217,6 +221,67 @@ def measure_rules(home: Path, data: Path, moment: float) -> None:
         print(f"memory after the rules: {memory(pid):.0f} MB")
 
 
+def measure_head(home: Path, processes: int, servers: int) -> None:
+    """What a series costs while it is scraped, and what the groups take when they really run."""
+    with _exporters(processes, servers) as addresses:
+        (home / "rules.yml").write_text(rules(Settings()), encoding="utf-8")
+        config = {
+            "global": {"scrape_interval": "10s", "evaluation_interval": "10s"},
+            "rule_files": ["rules.yml"],
+            "scrape_configs": [
+                {"job_name": JOB, "honor_labels": True, "static_configs": [{"targets": addresses}]}
+            ],
+        }
+        with prometheus(home, home / "head", config) as (url, pid):
+            time.sleep(HEAD_SECONDS)
+            series = _number(url, "prometheus_tsdb_head_series")
+            groups = _number(url, "prometheus_rule_group_last_duration_seconds")
+            resident = memory(pid)
+        print(f"head: {series:.0f} series of {processes} processes, {resident:.0f} MB resident")
+        print(f"      {resident * 1024 / series:.1f} KB a series, all groups {groups:.3f} s by the clock")
+
+
+def _number(url: str, name: str) -> float:
+    text = urllib.request.urlopen(f"{url}/metrics", timeout=60).read().decode()  # noqa: S310 - as above
+    rows = [row.split() for row in text.splitlines() if row.startswith((f"{name} ", f"{name}{{"))]
+    return sum(float(row[-1]) for row in rows)
+
+
+@contextmanager
+def _exporters(processes: int, servers: int) -> Iterator[list[str]]:
+    """One HTTP server on as many loopback addresses as there are processes."""
+    began = time.time()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        """Shows the process whose number is the last part of the address."""
+
+        def do_GET(self) -> None:
+            number = int(self.headers["Host"].partition(":")[0].rpartition(".")[2])
+            minutes = [began - HOUR, time.time()]
+            shown = (
+                one.rpartition("\n")[0].rpartition("\n")[2]
+                for one in lines(range(number, number + 1), servers, [int(m) for m in minutes])
+            )
+            body = "".join(f"{one.rpartition(' ')[0]}\n" for one in shown).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/plain; version=0.0.4")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args: object) -> None:
+            """Say nothing."""
+
+    with http.server.ThreadingHTTPServer(("0.0.0.0", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield [f"127.0.1.{number}:{server.server_port}" for number in range(1, processes + 1)]
+        finally:
+            server.shutdown()
+            thread.join()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -242,6 +307,7 @@ def main() -> None:
             stamp.write_text(str(start), encoding="ascii")
             print(f"blocks written in {time.monotonic() - began:.0f} s")
         measure_rules(home, data, start + HOUR)
+        measure_head(home, min(given.processes, HEAD_PROCESSES), given.servers)
 
 
 if __name__ == "__main__":
