@@ -6,10 +6,12 @@ from tests.guard.wire import (
     PRIME,
     PROGRESS,
     PROMPT,
+    Asked,
     Got,
     McpClient,
     Reply,
     event,
+    pong,
     result,
 )
 from tests.guard.world import ANSWER, CALL, EMPTY, UNKNOWN, World, by, prompted
@@ -28,6 +30,24 @@ def test_after_an_answer_was_refused_as_unknown_no_resume_leaves(world: World) -
     assert resumed.failure["data"]["next"] == "ask_nobody_again"
     assert world.wire.resumes == 0
     assert world.marks() == ["operation_failed"]
+
+
+def test_a_standalone_stream_outlives_the_refusal_of_an_answer(world: World) -> None:
+    """It brought the prompt, but no request waits on it: it is resumed like any other."""
+    replies = [Reply(chunks=(PRIME, event(PROMPT, "e2"))), Reply(chunks=(event(PROGRESS, "e3"),))]
+
+    def behave(asked: Asked) -> Reply:
+        if asked.method == "GET":
+            return replies.pop(0)
+        return pong(asked) if asked.message.get("method") == "ping" else UNKNOWN
+
+    async def play(client: McpClient) -> list[Got]:
+        return [await client.get(), await client.post(ANSWER), await client.get("e2")]
+
+    *_, got = world.run(behave, play)
+
+    assert got.messages == [PROGRESS]
+    assert world.marks() == []
 
 
 def test_a_stream_that_ends_after_the_refusal_ends_with_the_error(world: World) -> None:

@@ -84,6 +84,12 @@ class _SyncSource:
         self._stream.close()
 
 
+def _retrieve(task: "asyncio.Task[bytes | None]") -> None:
+    """The error of a read that nobody waits for any more is no news."""
+    if not task.cancelled():
+        task.exception()
+
+
 class _AsyncSource:
     """Same as _SyncSource, for asynchronous streams.
 
@@ -102,7 +108,10 @@ class _AsyncSource:
             return await self._read()
         if not self._is_asyncio():
             return await self._read() if await self._wait(within or 0.0) else QUIET
-        coming = self._coming = self._coming or asyncio.ensure_future(self._read())
+        coming = self._coming
+        if coming is None:
+            coming = self._coming = asyncio.ensure_future(self._read())
+            coming.add_done_callback(_retrieve)
         try:
             await asyncio.wait((coming,), timeout=within)
         except BaseException:
@@ -138,9 +147,8 @@ class _AsyncSource:
 
     async def close(self) -> None:
         if self._coming is not None:
+            # It is not waited for: whoever closes may have been cancelled, and the connection must be closed.
             self._coming.cancel()
-            await asyncio.wait((self._coming,))
-            self._coming = None
         await self._stream.aclose()
 
 

@@ -67,6 +67,11 @@ class Resume(NamedTuple):
     """A replay on it was quarantined before, and the client was told so."""
     max_stalled: int
 
+    @property
+    def is_awaited(self) -> bool:
+        """A request of the client waits for its response on it."""
+        return self.standing.kind == "response" and bool(self.standing.pending)
+
 
 def _refused(standing: Standing) -> GuardError:
     lost = standing.refusal == "session_lost"
@@ -101,14 +106,12 @@ def _stuck(standing: Standing) -> GuardError:
 
 HOPELESS: Final = (
     _Hopeless("session_quarantined", lambda r: r.is_dead, lambda _: unconfirmed("dead")),
-    _Hopeless("operation_failed", lambda r: r.standing.is_rejected, _rejected),
+    _Hopeless("operation_failed", lambda r: r.is_awaited and r.standing.is_rejected, _rejected),
     _Hopeless("resume_refused", lambda r: r.standing.refusal is not None, _refused),
     _Hopeless("resume_refused", lambda r: r.standing.is_answered, _answered),
     _Hopeless(
         "breaker_opened",
-        lambda r: (
-            r.standing.kind == "response" and bool(r.standing.pending) and r.standing.streak >= r.max_stalled
-        ),
+        lambda r: r.is_awaited and r.standing.streak >= r.max_stalled,
         _stuck,
     ),
 )

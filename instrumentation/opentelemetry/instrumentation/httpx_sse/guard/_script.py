@@ -196,6 +196,8 @@ class GuardScript:
         """See `_steps.Script`."""
         self.tell("closed")
         self._steps.close()
+        # Each holds the other; an exchange is to be gone as soon as nobody holds it.
+        self.exchange.companion = None
 
     def tell(self, what: Site, *arguments: Any) -> Any:
         """Tell the exchange; an error of its own is contained, and after one in a body it is told no more of it."""
