@@ -1,5 +1,6 @@
 """What the guard has no business with, and what it is told to leave alone."""
 
+import anyio
 import pytest
 from tests.guard.wire import PROMPT, Got, McpClient, Reply, event, result
 from tests.guard.world import ANSWER, CALL, EMPTY, PRIMED, UNKNOWN, World, asked_of, by, prompted, resume
@@ -73,3 +74,25 @@ def test_each_action_can_be_switched_off_by_name(world: World, disabled: str) ->
 
     assert [each.body for each in got] == [b""] * 5
     assert world.actions("breaker_opened") == 0
+
+
+@pytest.mark.parametrize("seconds", [0.02, 0.2])
+def test_a_reader_that_is_cancelled_leaves_no_connection_open(world: World, seconds: float) -> None:
+    """While something is held back as well as afterwards; without the guard the read itself would have ended it."""
+    if not world.family.is_async:
+        pytest.skip("nobody cancels a synchronous client")
+    behaviour = prompted(Reply(chunks=(event(PROMPT, "e2"),), end="hold"))
+    left: list[object] = []
+
+    async def play(client: McpClient) -> list[Got]:
+        await client.post(CALL)
+        with anyio.move_on_after(seconds) as scope:
+            await client.get("e1")
+        assert scope.cancelled_caught
+        await anyio.sleep(0.05)
+        left.extend(client.client._transport._pool.connections)
+        return []
+
+    world.run(behaviour, play, guard_probe=False)
+
+    assert left == []

@@ -313,6 +313,9 @@ class GuardScript:
                 self.tell("failed", error)
                 if isinstance(error, Exception):
                     yield from self._last_words(sieve)
+                else:
+                    # A read that is cancelled ends its connection, also where we were not reading but waiting.
+                    yield Close(source)
                 raise
             if chunk is None:
                 sieve.finish()
