@@ -13,13 +13,7 @@ class Known(NamedTuple):
     reason: str
 
 
-KNOWN: Final[tuple[Known, ...]] = (
-    Known(
-        "*",
-        r"reconnects \('listen', '\w+', 'sent'\)",
-        "a GET whose cursor a listen stream gave is not listed",
-    ),
-)
+KNOWN: Final[tuple[Known, ...]] = ()
 
 
 def is_known(target: str, error: Exception) -> bool:

@@ -160,7 +160,6 @@ def held_by(count: int, *, size: int) -> int:
         tracemalloc.stop()
 
 
-@pytest.mark.xfail(strict=True, reason="a GET whose cursor a listen stream gave is not listed")
 def test_a_get_with_the_cursor_of_a_listen_stream_names_listed_label_sets() -> None:
     """No revision resumes a listen stream so, but a client may try."""
     listen = Message(kind=MessageKind.REQUEST, id=1, method="subscriptions/listen")

@@ -102,7 +102,6 @@ def test_a_cut_resume_of_a_terminal_stream_is_interrupted() -> None:
     assert [v.outcome for v in found if isinstance(v, ReconnectSettled)] == ["interrupted"]
 
 
-@pytest.mark.xfail(strict=True, reason="that the session was in doubt is forgotten at a redirect")
 def test_a_redirected_request_that_met_an_unconfirmed_session_counts_at_probe() -> None:
     """The request that follows a 307 is the same one, and fails where the first would have."""
     found = played(

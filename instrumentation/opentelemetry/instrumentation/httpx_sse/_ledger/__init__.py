@@ -178,7 +178,7 @@ class Ledger:
         flight.at, flight.place, flight.dialogue = before.at, before.place, before.dialogue
         flight.session, flight.dialect, flight.legacy = before.session, before.dialect, before.legacy
         flight.requests, flight.replies = before.requests, before.replies
-        flight.probe, flight.met_lost = before.probe, before.met_lost
+        flight.probe, flight.met_lost, flight.met_doubt = before.probe, before.met_lost, before.met_doubt
         if flight.session is not None:
             flight.session.requests_open += 1
         if before.stream is not None:

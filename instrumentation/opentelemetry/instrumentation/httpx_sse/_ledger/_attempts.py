@@ -31,7 +31,8 @@ HONORED: Final = 0.9
 def by_cursor(flight: Flight) -> Logical | None:
     """The logical stream that a cursor names: of several, the newest that is not terminal (design 3.2)."""
     cursor = flight.cursor
-    named = [stream for stream in flight.place.newest_first() if cursor in stream.ids]
+    # A listen stream has no cursor to resume from: it is opened again by the same POST (MCP 2026-07-28).
+    named = [s for s in flight.place.newest_first() if s.kind != "listen" and cursor in s.ids]
     return next((stream for stream in named if not stream.is_terminal), named[0] if named else None)
 
 
