@@ -1,6 +1,7 @@
-"""The matrix: the fast tests on each Python, and on the oldest and newest of what this package stands on.
+"""The matrix: the tests of the core on each Python, those of the seam on the oldest of what this package stands on.
 
 nox -f tests/noxfile.py                 # all of it
+nox -f tests/noxfile.py -t pythons -t versions   # what `make test` runs
 nox -f tests/noxfile.py -s python-3.12  # one cell
 """
 
@@ -11,7 +12,16 @@ from typing import Final
 import nox
 
 CHECKOUT: Final = Path(__file__).resolve().parents[1]
-FAST: Final = ("tests", "--ignore=tests/bench", "-m", "not e2e", "-q", "-p", "no:cacheprovider")
+FAST: Final = ("-m", "not e2e", "-q", "-p", "no:cacheprovider")
+CORE: Final = (
+    "tests/properties",
+    "tests/stories/test_pure.py",
+    "tests/tables",
+    "tests/test_names.py",
+    "tests/lifecycle",
+    "tests/guard",
+    *FAST,
+)
 OLD: Final = (
     "-W",
     "ignore::DeprecationWarning",
@@ -20,7 +30,7 @@ SEAM: Final = (
     "tests/lifecycle",
     "tests/trust/test_transparency.py",
     "tests/trust/test_containment.py",
-    *FAST[2:],
+    *FAST,
 )
 PYTHONS: Final = ("3.10", "3.11", "3.12", "3.13")
 
@@ -35,6 +45,9 @@ CELLS: Final[dict[str, tuple[str, ...]]] = {
     "otel-4": ("opentelemetry-sdk ~= 1.42.0", "opentelemetry-instrumentation-httpx >= 0.63b0, < 0.64.dev0"),
 }
 """What is held back in each cell; everything else is the newest that fits."""
+
+QUICK: Final = ("httpx-oldest", "httpx2-oldest", "wrapt-1", "otel-4")
+"""The cells of `make test`: the oldest of everything."""
 
 nox.options.default_venv_backend = "venv"
 nox.options.envdir = str(CHECKOUT / ".nox")
@@ -61,17 +74,20 @@ def prepare(session: nox.Session, *requirements: str) -> None:
 def on_python(version: str) -> None:
     found = interpreter(version)
 
-    @nox.session(name=f"python-{version}", python=found or version)
+    # 3.11 is where everything else runs.
+    @nox.session(
+        name=f"python-{version}", python=found or version, tags=[] if version == "3.11" else ["pythons"]
+    )
     def fast(session: nox.Session) -> None:
         """The fast tests on one Python."""
         if found is None:
             session.skip(f"no Python {version} under ~/.pyenv/versions or on PATH")
         prepare(session)
-        session.run("python", "-m", "pytest", *FAST, *session.posargs)
+        session.run("python", "-m", "pytest", *CORE, *session.posargs)
 
 
 def with_versions(name: str, requirements: tuple[str, ...]) -> None:
-    @nox.session(name=name, python=interpreter("3.11") or None)
+    @nox.session(name=name, python=interpreter("3.11") or None, tags=["versions"] if name in QUICK else [])
     def seam(session: nox.Session) -> None:
         """The tests of the seam on versions that are held back."""
         prepare(session, *requirements)
