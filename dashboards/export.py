@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from . import endpoint, grafana_rules, overview, provisioning, rules
+from . import endpoint, grafana_rules, overview, pages, provisioning, rules
 from .panels import Json
 from .thresholds import Settings
 
@@ -39,6 +39,7 @@ PARTS: Final[tuple[Callable[[Settings], Mapping[str, str]], ...]] = (
     provisioning.files,
     rules.files,
     grafana_rules.files,
+    pages.files,
 )
 
 
