@@ -201,7 +201,6 @@ def outermost(expression: str) -> set[str]:
 
 UNSEEN = {
     "sse.client.active_streams": "the open part of sse.client.logical_streams",
-    "sse.client.guard.actions": "off by default; the counters beside it show the same faults",
     "mcp.client.session.duration": "a standard metric that says nothing of recovery",
 }
 

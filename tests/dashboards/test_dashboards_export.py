@@ -65,7 +65,8 @@ def test_options_reach_every_file(tmp_path: Path) -> None:
     assert command.main(["export", str(tmp_path), *options]) == 0
 
     found = written(tmp_path)
-    rules = yaml.safe_load(found["prometheus/sse-client.rules.yml"])["groups"][0]["rules"]
+    groups = yaml.safe_load(found["prometheus/sse-client.rules.yml"])["groups"]
+    rules = [rule for group in groups for rule in group["rules"]]
     stuck = next(rule for rule in rules if rule.get("alert") == "SSEStreamStuck")
     storm = next(rule for rule in rules if rule.get("alert") == "SSEReconnectStorm")
     assert stuck["labels"]["severity"] == "page"
