@@ -26,9 +26,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
+from dashboards import endpoint, overview
 from dashboards.catalogue import METRICS, exported, label
 from dashboards.rules import rules
 from dashboards.thresholds import Settings
+from tests.dashboards import lint
 from tests.dashboards.live.live import JOB, free_port
 from tests.dashboards.promtool.behaviour import BUSY, polling
 from tests.dashboards.promtool.series import Level, When
@@ -54,6 +56,9 @@ HISTOGRAM: Final = {
     "mcp.client.session.duration": (("2025-11-25", "tcp"),),
 }
 """Histograms, and the label sets that an ordinary client fills; the others appear with their first value."""
+
+
+BUILT: Final = {"overview": overview.build(Settings()), "endpoint": endpoint.build(Settings())}
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,16 +182,16 @@ class Cost:
     processor: float
 
 
-def ask(url: str, pid: int, expr: str, moment: float) -> Cost:
+def ask(url: str, pid: int, expr: str, moment: float, *, repeats: int = REPEATS) -> Cost:
     """Ask the same several times. On a busy machine the processor's time is the one to trust."""
     query = urllib.parse.urlencode({"query": expr, "time": moment, "timeout": "10m"})
     times, found, before = [], 0, processor(pid)
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         began = time.perf_counter()
         with urllib.request.urlopen(f"{url}/api/v1/query?{query}", timeout=600) as answer:  # noqa: S310 - as above
             found = len(json.load(answer)["data"]["result"])
         times.append(time.perf_counter() - began)
-    return Cost(found, min(times), (processor(pid) - before) / REPEATS)
+    return Cost(found, min(times), (processor(pid) - before) / repeats)
 
 
 def processor(pid: int) -> float:
@@ -219,6 +224,21 @@ def measure_rules(home: Path, data: Path, moment: float) -> None:
             print(f"         {together:7.3f}          {group['name']}")
         print(f"         {total:7.3f}          all groups, every {Settings().interval:g} s")
         print(f"memory after the rules: {memory(pid):.0f} MB")
+
+
+def measure_dashboards(home: Path, data: Path, moment: float) -> None:
+    """Every query of both dashboards, once, at one moment: a graph asks for as many moments as it is wide."""
+    with prometheus(home, data, {}) as (url, pid):
+        for name, dashboard in BUILT.items():
+            costs = []
+            for panel, target in lint.targets(dashboard):
+                cost = ask(url, pid, lint.fill(target["expr"], dashboard), moment, repeats=1)
+                costs.append((cost.processor, cost.series, panel["title"]))
+            costs.sort(reverse=True)
+            total = sum(processor for processor, *_ in costs)
+            print(f"{name}: {len(costs)} queries, {total:.1f} s of the processor; the slowest:")
+            for processor_seconds, series, title in costs[:8]:
+                print(f"  {processor_seconds:7.3f}  {series:6d}  {title}", flush=True)
 
 
 def measure_head(home: Path, processes: int, servers: int) -> None:
@@ -306,6 +326,7 @@ def main() -> None:
             write_blocks(data, given.processes, given.servers, moments)
             stamp.write_text(str(start), encoding="ascii")
             print(f"blocks written in {time.monotonic() - began:.0f} s")
+        measure_dashboards(home, data, start + HOUR)
         measure_rules(home, data, start + HOUR)
         measure_head(home, min(given.processes, HEAD_PROCESSES), given.servers)
 

@@ -30,7 +30,9 @@ def snapshot(state: State, *, at: float) -> Snapshot:
         if phase is not None:
             key = (origin, stream.kind, phase)
             streams[key] = streams.get(key, 0) + 1
-        for request in stream.requests.values() if stream.attempts > 1 else ():
+        # A listen request waits as long as its client listens: its age tells nothing.
+        is_awaited = stream.attempts > 1 and stream.kind != "listen"
+        for request in stream.requests.values() if is_awaited else ():
             if not request.is_over:
                 ages[origin] = max(ages.get(origin, 0.0), at - request.sent_at)
     return Snapshot(
