@@ -6,19 +6,30 @@
 
 PYTHON ?= python3
 RUN := .venv/bin
+PYTHONS := python-3.10 python-3.12 python-3.13
 
-.PHONY: demo test check lint bench output format system environments pythons versions matrix clean
+.PHONY: demo test check lint bench output format system environments suite suite-dashboards versions $(PYTHONS) matrix clean
 
 demo: .venv/ready
 	$(RUN)/python -m tests.e2e.demo
 
+# The matrix and the two halves of the suite run side by side: half of their time they wait, for packages, for
+# alerts, or for streams that have nothing to say.
 test: system lint environments
-	$(MAKE) --jobs=2 pythons versions
-	$(RUN)/python -m pytest
+	$(MAKE) --jobs=2 --output-sync=target versions $(PYTHONS)
+	$(MAKE) --jobs=2 --output-sync=target suite-dashboards suite
 
-# Two parts of the matrix that run side by side: a cell waits for packages half of its time.
-pythons versions: .venv/ready
+suite: .venv/ready
+	$(RUN)/python -m pytest -q --ignore=tests/dashboards
+
+suite-dashboards: .venv/ready
+	$(RUN)/python -m pytest -q tests/dashboards
+
+versions: .venv/ready
 	$(RUN)/nox -f tests/noxfile.py --non-interactive -t $@
+
+$(PYTHONS): .venv/ready
+	$(RUN)/nox -f tests/noxfile.py --non-interactive -s $@
 
 environments: .venv/ready
 	$(RUN)/python tests/e2e/environments.py

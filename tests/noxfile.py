@@ -19,7 +19,6 @@ CORE: Final = (
     "tests/tables",
     "tests/test_names.py",
     "tests/lifecycle",
-    "tests/guard",
     *FAST,
 )
 OLD: Final = (
