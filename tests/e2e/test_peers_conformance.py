@@ -7,6 +7,8 @@ What its servers do, as a fact:
 * `sse-retry` speaks 2025-03-26, primes the stream of a call with `retry: 500`, ends it after 50 ms and answers on
   the resumed one; it has no DELETE (405), which both clients send when they close;
 * `elicitation-sep1034-client-defaults` asks once on the stream of the call and acknowledges the answer with 202.
+
+With the guard on, `sse-retry` is asked one question more, the guard's ping, which it answers in JSON.
 """
 
 from __future__ import annotations
@@ -21,11 +23,25 @@ from itertools import product
 import pytest
 from tests.e2e.demo.runner import Children
 from tests.e2e.environments import prepare
-from tests.e2e.peers.harness import INSTRUMENTED, Ended, at_work, client_command, needs_npm, node_package, run
-from tests.e2e.peers.plan import Plan, Step, told
+from tests.e2e.peers.harness import (
+    GUARDS,
+    INSTRUMENTED,
+    Ended,
+    at_work,
+    client_command,
+    needs_npm,
+    node_package,
+    run,
+)
+from tests.e2e.peers.plan import Plan, Step, pinged, told
 
 CLIENTS = ("mcp1", "mcp2")
-MODES = ("plain", "watched")
+MODES: Mapping[str, Mapping[str, str] | None] = {
+    "plain": None,
+    "watched": {**INSTRUMENTED, **GUARDS["off"]},
+    "guarded": {**INSTRUMENTED, **GUARDS["on"]},
+}
+"""What the environment of a client that is watched says."""
 PLANS = {
     "initialize": Plan((Step("list"),)),
     "tools_call": Plan((Step("list"), Step("call", "add_numbers", {"a": 2, "b": 3}))),
@@ -65,15 +81,17 @@ TOLD = {
         "stream_duration complete response": 3,
     },
 }
+GUARDED = {**TOLD, "sse-retry": pinged(TOLD["sse-retry"], on_a_stream=False)}
+"""Of a client with the guard on, which has nothing to do but to ask after the session whose stream was resumed."""
 Runs = Mapping[str, Future[Ended]]
 
 
 def _suite(children: Children, *, client: str, scenario: str, mode: str) -> Ended:
-    is_watched = mode == "watched"
+    environment = MODES[mode]
     suite = ["node", str(node_package("conformance") / "dist" / "index.js"), "client", "--verbose"]
-    command = shlex.join(client_command(client, instrumented=is_watched))
+    command = shlex.join(client_command(client, instrumented=environment is not None))
     command_line = [*suite, "--scenario", scenario, "--command", command]
-    return run(children, command_line, PLANS[scenario], INSTRUMENTED if is_watched else {})
+    return run(children, command_line, PLANS[scenario], environment or {})
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +112,7 @@ def runs(request: pytest.FixtureRequest) -> Iterator[Runs]:
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("mode", MODES)
 def test_verdict(mode: str, client: str, scenario: str, runs: Runs) -> None:
-    """The suite passes every check of an official client, and watching it changes no verdict."""
+    """The suite passes every check of an official client, and neither watching nor guarding it changes a verdict."""
     ended = runs[f"{mode}-{client}-{scenario}"].result()
     verdict = {
         check["id"]: check["status"]
@@ -114,6 +132,7 @@ def test_verdict(mode: str, client: str, scenario: str, runs: Runs) -> None:
 def test_telemetry(mode: str, client: str, scenario: str, runs: Runs) -> None:
     """Every series says what happened, none says more; unwatched, there is no series at all."""
     report = runs[f"{mode}-{client}-{scenario}"].result().report
+    wanted = {"plain": {}, "watched": TOLD[scenario], "guarded": GUARDED[scenario]}
 
-    assert told(report.after) == (TOLD[scenario] if mode == "watched" else {})
-    assert bool(report.after) == (mode == "watched")
+    assert told(report.after) == wanted[mode]
+    assert bool(report.after) == (mode != "plain")

@@ -36,6 +36,8 @@ INSTRUMENTED = {
     "OTEL_EXPORTER_PROMETHEUS_HOST": "127.0.0.1",
     "OTEL_EXPORTER_PROMETHEUS_PORT": "0",  # any: a client reads its own registry at the end
 }
+GUARDS: dict[str, dict[str, str]] = {"off": {}, "on": {"OTEL_PYTHON_HTTPX_SSE_GUARD": "on"}}
+"""The environment of a client with the guard off, as it is unless asked for, and on."""
 CLIENT = "tests.e2e.peers.inside.client"
 
 needs_npm = pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")

@@ -77,7 +77,7 @@ class Report:
 
 DECISIONS = frozenset({
     "answers", "classifications", "dead_session_events", "dead_session_requests", "empty_replays",
-    "ineffective_answers", "instrumentation_errors", "probes", "reconnect_delay", "reconnect_outcomes",
+    "guard_actions", "ineffective_answers", "instrumentation_errors", "probes", "reconnect_delay", "reconnect_outcomes",
     "reconnects", "reprompts", "requests_lost", "responses", "retries_after_terminal", "server_requests",
     "sessions_lost", "sessions_revived", "stream_duration", "streams_lost",
 })  # fmt: skip
@@ -96,6 +96,20 @@ def told(samples: Sequence[Sample], names: frozenset[str] = DECISIONS) -> dict[s
             key = " ".join((name, *values))
             found[key] = found.get(key, 0.0) + value
     return dict(sorted(found.items()))
+
+
+def pinged(unguarded: Mapping[str, float], *, on_a_stream: bool) -> dict[str, float]:
+    """What is told of a client whose guard has asked once whether the session lives, after a replay.
+
+    Its ping is one exchange more, and proves what the client's own next request proves without the guard.
+    """
+    found = dict(unguarded)
+    del found["probes after_replay implicit live"]
+    found["probes after_replay active live"] = 1
+    found["responses first"] += 1
+    if on_a_stream:
+        found["stream_duration complete response"] += 1
+    return found
 
 
 def total(samples: Sequence[Sample], series: str, **labels: str) -> float:
