@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
 
 import pytest
-from tests.e2e.demo.runner import Outcome, at_work
-from tests.e2e.demo.scenarios import BOTH, Row, Scenario, core
+from tests.e2e.demo.guard import CASES, STOPPED
+from tests.e2e.demo.runner import Key, Outcome, at_work
+from tests.e2e.demo.scenarios import BOTH
 from tests.e2e.environments import prepare
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
@@ -19,65 +19,10 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 SOON = 5.0
 """Seconds within which a call has to fail."""
 
-
-@dataclass(frozen=True)
-class Case:
-    """One fault, what of it is counted with the guard, and what without."""
-
-    fault: str
-    tool: str
-    guarded: tuple[Row, ...]
-    unguarded: tuple[Row, ...]
-    arguments: tuple[str, ...] = ()
-    seconds: float = 8.0
-
-    def run(self, *, guard: bool) -> Scenario:
-        return Scenario(
-            self.fault,
-            f"guard {'on' if guard else 'off'}",
-            tool=self.tool,
-            wire=(),
-            expected=self.guarded if guard else self.unguarded,
-            seconds=self.seconds,
-            arguments=self.arguments,
-            environment={"OTEL_PYTHON_HTTPX_SSE_GUARD": "on" if guard else "off"},
-        )
-
-
-def acted(action: str) -> Row:
-    return core("guard_actions_total", ">=", 1, sse_guard_action=action)
-
-
-IDLE = core("guard_actions_total", "==", 0)
-CASES = {
-    case.fault: case
-    for case in (
-        Case("empty-resume", "report", (acted("breaker_opened"),), (core("stalled_streak", ">=", 5), IDLE)),
-        Case(
-            "stale-prompt",
-            "wipe",
-            (acted("operation_failed"), core("reprompts_total", "==", 0)),
-            (core("reprompt_streak", ">=", 5), IDLE),
-        ),
-        Case(
-            "dead-at-replay",
-            "report",
-            (
-                acted("session_quarantined"),
-                core("sessions_lost_total", ">=", 1, sse_session_phase="after_replay"),
-            ),
-            (core("sessions_lost_total", ">=", 1, sse_session_phase="after_replay"), IDLE),
-        ),
-        Case("healthy-polling", "report_later", (IDLE, core("probes_total", ">=", 3)), (IDLE,)),
-        Case("quiet", "report", (IDLE,), (IDLE,)),
-    )
-}
 GUARDED = [(fault, client) for fault in CASES for client in BOTH]
-UNGUARDED = [
-    (fault, client) for fault in ("empty-resume", "stale-prompt", "dead-at-replay") for client in BOTH
-]
+UNGUARDED = [(fault, client) for fault in STOPPED for client in BOTH]
 
-Runs = Mapping[tuple[str, str], "Future[Outcome]"]
+Runs = Mapping[Key, "Future[Outcome]"]
 
 
 @pytest.fixture(scope="module")
@@ -96,9 +41,9 @@ def unguarded() -> Iterator[Runs]:
         yield runs
 
 
-def outcome_of(runs: Runs, fault: str, client: str) -> Outcome:
+def outcome_of(runs: Runs, fault: str, client: str, *, guard: bool = True) -> Outcome:
     """What came of it; the rows of the table hold."""
-    outcome = runs[fault, client].result()
+    outcome = runs[fault, client, guard].result()
     assert [str(finding) for finding in outcome.failures] == []
     assert outcome.scrapes > 0
     return outcome
@@ -152,7 +97,7 @@ def test_what_is_healthy_is_let_alone(fault: str, client: str, guarded: Runs) ->
 @pytest.mark.parametrize("client", BOTH)
 def test_without_the_guard_an_empty_resume_loops(client: str, unguarded: Runs) -> None:
     """One call, resumed until somebody stops it, and no error."""
-    outcome = outcome_of(unguarded, "empty-resume", client)
+    outcome = outcome_of(unguarded, "empty-resume", client, guard=False)
 
     assert outcome.diary["calls"] == 1
     assert outcome.diary["first_error"] is None
@@ -162,7 +107,7 @@ def test_without_the_guard_an_empty_resume_loops(client: str, unguarded: Runs) -
 @pytest.mark.parametrize("client", BOTH)
 def test_without_the_guard_a_stale_prompt_is_asked_again_and_again(client: str, unguarded: Runs) -> None:
     """One call."""
-    outcome = outcome_of(unguarded, "stale-prompt", client)
+    outcome = outcome_of(unguarded, "stale-prompt", client, guard=False)
 
     assert outcome.diary["calls"] == 1
     assert outcome.diary["asked"] >= 5
@@ -171,7 +116,7 @@ def test_without_the_guard_a_stale_prompt_is_asked_again_and_again(client: str, 
 @pytest.mark.parametrize("client", BOTH)
 def test_without_the_guard_the_end_of_a_session_is_seen_late(client: str, unguarded: Runs) -> None:
     """The replayed result is applied, and a later request shows that the session is gone."""
-    outcome = outcome_of(unguarded, "dead-at-replay", client)
+    outcome = outcome_of(unguarded, "dead-at-replay", client, guard=False)
 
     assert outcome.wire["tools/list"] >= 1
     assert outcome.wire["session_not_found"] >= 1

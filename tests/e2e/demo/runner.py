@@ -24,6 +24,8 @@ SERVER_ENVIRONMENT = "mcp2"
 STARTING_SECONDS = 30.0
 WORKERS = 5
 Case = tuple[Scenario, str]
+Key = tuple[str, str, bool]
+"""A fault, a client, and whether it has the guard."""
 Scrape = Sequence[tuple[str, Mapping[str, str], float]]
 
 
@@ -57,13 +59,24 @@ class Outcome:
     driven: tuple[Finding, ...]
     expected: tuple[Finding, ...]
     absent: tuple[Finding, ...]
-    scrapes: int
+    series: Sequence[Scrape]
     seconds: float
     noise: str
 
     @property
+    def scrapes(self) -> int:
+        return len(self.series)
+
+    @property
     def failures(self) -> tuple[Finding, ...]:
         return tuple(found for found in (*self.driven, *self.expected, *self.absent) if not found.holds)
+
+    def judged(self, rows: Sequence[Row], wire: Sequence[Row] = ()) -> tuple[Finding, ...]:
+        """Rows of another table, held against what was scraped and what passed on the wire."""
+        return (
+            *(Finding(row, highest(row, self.series)) for row in rows),
+            *(Finding(row, self.wire.get(row.name, 0)) for row in wire),
+        )
 
 
 class Children:
@@ -140,7 +153,7 @@ def run(scenario: Scenario, client: str, children: Children, features: Collectio
         driven=tuple(Finding(row, wire.get(row.name, 0)) for row in scenario.wire),
         expected=judge(scenario.expected),
         absent=judge(scenario.absent),
-        scrapes=len(scrapes),
+        series=scrapes,
         seconds=time.monotonic() - began,
         noise=noise,
     )
@@ -149,12 +162,14 @@ def run(scenario: Scenario, client: str, children: Children, features: Collectio
 @contextmanager
 def at_work(
     cases: Iterable[Case], features: Collection[str] = FEATURES, workers: int = WORKERS
-) -> Iterator[dict[tuple[str, str], Future[Outcome]]]:
-    """Runs by fault and client, several at a time: they mostly wait. What still runs at the end is ended."""
+) -> Iterator[dict[Key, Future[Outcome]]]:
+    """Runs by fault, client and guard, several at a time: they mostly wait. What still runs at the end is ended."""
     with closing(Children()) as children, ThreadPoolExecutor(workers) as pool:
         try:
             yield {
-                (scenario.fault, client): pool.submit(run, scenario, client, children, features)
+                (scenario.fault, client, scenario.guard): pool.submit(
+                    run, scenario, client, children, features
+                )
                 for scenario, client in cases
             }
         finally:

@@ -15,6 +15,7 @@ FEATURES = ("core", "dialogue")
 OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
     ">": operator.gt,
+    "<=": operator.le,
     "==": operator.eq,
 }
 
@@ -51,6 +52,7 @@ class Scenario:
     seconds: float = 6.0
     arguments: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    guard: bool = False
 
 
 def seen(name: str, comparison: str, value: float) -> Row:
