@@ -312,6 +312,21 @@ def _stream_gave_up(build: Build) -> tuple[Alert, ...]:
     )
 
 
+def _guard_acting(build: Build) -> tuple[Alert, ...]:
+    name = "SSEGuardActing"
+    actions = build.book.series("sse.client.guard.actions")
+    return (
+        build.alert(
+            name,
+            f"sum {by(SERVER)} (increase({actions}[{build.window(name, 'window')}]))"
+            f" > {build.number(name, 'events')}",
+            about=SERVER,
+            summary="The guard stopped what clients would have repeated; the fault behind it is still there.",
+            description=f"{_value('%.0f')} actions of the guard in a quarter of an hour.",
+        ),
+    )
+
+
 def _telemetry_errors(build: Build) -> tuple[Alert, ...]:
     name, book = "SSETelemetryErrors", build.book
     errors = book.series("sse.client.instrumentation.errors")
@@ -346,5 +361,6 @@ _ALERTS: Final[tuple[Callable[[Build], tuple[Alert, ...]], ...]] = (
     _retry_after_terminal,
     _requests_lost,
     _stream_gave_up,
+    _guard_acting,
     _telemetry_errors,
 )

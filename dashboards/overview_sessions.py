@@ -181,6 +181,7 @@ def dialogue(settings: Settings) -> tuple[Panel, ...]:
 
 def failures(settings: Settings) -> tuple[Panel, ...]:
     retry = settings.table["SSERetryAfterTerminal"]
+    acts = settings.table["SSEGuardActing"]["window"]
     return (
         timeseries(
             "Failed exchanges per minute",
@@ -226,16 +227,19 @@ def failures(settings: Settings) -> tuple[Panel, ...]:
             width=6,
         ),
         timeseries(
-            "Acts of the guard per minute",
+            f"Acts of the guard, {duration(acts)}",
             About(
                 "What the guard stopped on the client's side, or in a dry run would have stopped, in the "
                 "colour of the fault behind it.",
                 "nothing: either all is well or the guard is off.",
                 "users are spared the loop; its cause is still there, see the failures beside.",
             ),
-            Query(ask.guard_actions(), "{{sse_guard_action}}"),
+            Query(ask.guard_actions_in(acts), "{{sse_guard_action}}"),
+            style="area",
+            limits=(limit(settings, "SSEGuardActing", "events"),),
             overrides=coloured("sse_guard_action"),
             none="none, or the guard is off",
+            settings=settings,
             width=6,
         ),
     )

@@ -366,6 +366,10 @@ def guard_actions() -> str:
     return seen(per_minute(GUARD, "sse_guard_action"))
 
 
+def guard_actions_in(window: float) -> str:
+    return seen(count(GUARD, "sse_guard_action", window=duration(window)))
+
+
 # ------------------------------------------------------------------ the telemetry itself
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, Literal
 
-Severity = Literal["critical", "warning"]
+Severity = Literal["critical", "warning", "info"]
 Unit = Literal["window", "age", "volume", "events", "streak", "ratio", "per_minute"]
 
 SCALED: Final[frozenset[Unit]] = frozenset({"window", "age", "volume"})
@@ -191,6 +191,13 @@ TABLE: Final[Mapping[str, Row]] = MappingProxyType(
             events=Number(0, "events", "one is a session that hears nothing any more, and nobody logs it"),
             window=_QUARTER,
             for_=_window(0, "nothing will bring it back"),
+            keep=_NO_KEEP,
+        ),
+        "SSEGuardActing": _row(
+            "info",
+            events=Number(0, "events", "each is a fault that somebody would have noticed without the guard"),
+            window=_QUARTER,
+            for_=_window(0, "what was stopped does not last"),
             keep=_NO_KEEP,
         ),
         "SSETelemetryErrors": _row(

@@ -45,6 +45,7 @@ PAGED: Final = (
 IMITATED: Final = (
     ("SSERequestsLost", "sse.client.requests_lost", ("tools/call", "gave_up"), 6),
     ("SSEStreamGaveUp", "sse.client.streams_lost", ("standalone", "gave_up"), 1),
+    ("SSEGuardActing", "sse.client.guard.actions", ("breaker_opened",), 1),
     ("SSETelemetryErrors", "sse.client.instrumentation.errors", ("receive",), 1),
 )
 """Alerts for which the demo has no fault: the series are shown by an imitation of a client."""

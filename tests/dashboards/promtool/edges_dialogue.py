@@ -3,6 +3,7 @@
 The conventions are those of `edges_streams`.
 """
 
+from dataclasses import replace
 from typing import Final
 
 from .behaviour import (
@@ -13,6 +14,7 @@ from .behaviour import (
     ERRORS,
     EVENTS,
     EVERYWHERE,
+    GUARD,
     PROBES,
     REQUESTS_LOST,
     RETRIES,
@@ -254,6 +256,25 @@ LOST: Final = (
     ),
 )
 
+_GUARDED: Final = Fires("SSEGuardActing", 12.1, 12.7, 25.8, 27.1, severity="info", says="1")
+
+GUARDED: Final = (
+    Scenario(
+        title="one action of the guard is told at once, for a quarter of an hour",
+        happenings=(When().count(GUARD, "breaker_opened", at=(12.1,)),),
+        fires=(_GUARDED,),
+    ),
+    Scenario(
+        title="actions of several processes are one alert for each server that says how many",
+        happenings=(
+            *(EVERYWHERE.count(GUARD, one, at=(12.1,)) for one in ("prompt_dropped", "operation_failed")),
+            When(server=1).count(GUARD, "session_quarantined", at=(12.1,)),
+        ),
+        servers=2,
+        fires=(replace(_GUARDED, says="6"), replace(_GUARDED, server=1)),
+    ),
+)
+
 TELEMETRY: Final = (
     Scenario(
         title="one contained error is told, for a quarter of an hour",
@@ -277,7 +298,7 @@ TELEMETRY: Final = (
     ),
 )
 
-DIALOGUE_EDGES: Final = (*DEAD, *REPROMPTS, *ANSWERS_REJECTED, *RETRIES_AFTER, *LOST, *TELEMETRY)
+DIALOGUE_EDGES: Final = (*DEAD, *REPROMPTS, *ANSWERS_REJECTED, *RETRIES_AFTER, *LOST, *GUARDED, *TELEMETRY)
 
 ABSENT: Final = (
     Scenario(

@@ -88,7 +88,7 @@ def _numbers(alert: str) -> Iterator[Mutant]:
             table = MappingProxyType({**SETTINGS.table, alert: changed})
             some = originals(alert, replace(SETTINGS, table=table))
             yield Mutant(alert, f"{key}: {number.value:g} -> {value:g}", written(some))
-    for severity in ("critical", "warning"):
+    for severity in ("critical", "warning", "info"):
         if severity != row.severity:
             changed_settings = replace(SETTINGS, severities=MappingProxyType({alert: severity}))
             yield Mutant(alert, f"severity -> {severity}", written(originals(alert, changed_settings)))

@@ -24,6 +24,7 @@ ABOUT: Final[Mapping[str, tuple[str, ...]]] = {
     "SSERetryAfterTerminal": PROCESS,
     "SSERequestsLost": SERVER,
     "SSEStreamGaveUp": PROCESS,
+    "SSEGuardActing": SERVER,
     "SSETelemetryErrors": ("job",),
     "SSETelemetryAbsent": ("job",),
 }
