@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from . import deciding, reading
+from . import deciding, guarding, reading
 from .draw import Draw
 from .known import is_known
 
@@ -24,6 +24,7 @@ TARGETS: Final[dict[str, tuple[Target, int, int]]] = {
     "failure": (reading.failure, 24, 4),
     "ledger": (deciding.ledger, 400, 5),
     "exchange": (deciding.exchange, 400, 2),
+    "guard": (guarding.guard, 300, 1),
 }
 """By name: what is tried, the bytes of its longest input, its share of the executions."""
 
