@@ -6,7 +6,6 @@ The ledger asks a row, never a version.
 from dataclasses import dataclass
 from typing import Final
 
-from ._events import Message, MessageKind
 from ._names import OTHER
 
 
@@ -149,8 +148,3 @@ def _is_date(version: str) -> bool:
 def is_prompt(method: str) -> bool:
     """Whether a server request reaches a person or a model (design, Terms)."""
     return method.endswith(("/create", "/createMessage"))
-
-
-def is_server_request(message: Message) -> bool:
-    """Whether a message from the server waits for an answer that matters; `ping` is idempotent and is none."""
-    return message.kind is MessageKind.REQUEST and message.method != "ping"

@@ -210,7 +210,6 @@ class Ledger:
             request.stream = stream
             if request.answered_by is None:
                 stream.requests[request.id] = request
-        stream.had_request = stream.had_request or bool(flight.requests)
 
     # -------------------------------------------------------------- the head of the response
 

@@ -177,7 +177,6 @@ class Logical:
     """`subscriptions/listen`: the digest of its filter."""
     requests: dict[JsonId, Request] = field(default_factory=dict)
     """Those that wait for their response."""
-    had_request: bool = False
     is_terminal: bool = False
     is_cancelled: bool = False
     is_lost: bool = False

@@ -87,7 +87,7 @@ def settled(
     outcome = probe_outcome(status, ruling, proves=is_jsonrpc and not flight.is_answer)
     is_lost = outcome == "dead"
     is_ok = status is not None and 200 <= status < 300 and not is_lost  # noqa: PLR2004
-    phase: SessionPhase = "on_resume" if flight.sent.http_method == "GET" and flight.cursor else "in_use"
+    phase: SessionPhase = "on_resume" if flight.cursor else "in_use"
     if flight.probe is not None:
         since, probe = session.unconfirmed_since, flight.probe
         flight.probe = None
