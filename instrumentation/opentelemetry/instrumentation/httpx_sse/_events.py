@@ -5,9 +5,10 @@ An exchange is one HTTP request and its response. Its facts come in this order:
 Times are no part of a fact: they are given to the ledger beside it.
 """
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, NamedTuple
+
+from msgspec import Struct
 
 from ._names import EventType
 
@@ -39,8 +40,7 @@ class MessageKind(Enum):
     """No JSON-RPC message."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(Struct, frozen=True, kw_only=True, gc=False):
     """One thing that a server asks for inside a result or an error: its method and whether it is a page to visit."""
 
     method: str
@@ -48,8 +48,7 @@ class Asked:
     is_url: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(Struct, frozen=True, kw_only=True, gc=False):
     """One JSON-RPC message, without its payload.
 
     Digests are taken of `params` so that equal questions can be told from different ones.
@@ -102,8 +101,7 @@ class Body(NamedTuple):
 NO_BODY = Body("", ())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class Sent(Struct, frozen=True, kw_only=True, gc=False):
     """A request leaves the client."""
 
     exchange: int
@@ -125,16 +123,14 @@ class Sent:
     """Sent by this package, to learn whether a session lives."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unanswered:
+class Unanswered(Struct, frozen=True, kw_only=True, gc=False):
     """The request ended without a response: connecting, sending or waiting for headers failed."""
 
     exchange: int
     error: ErrorKind
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class Answered(Struct, frozen=True, kw_only=True, gc=False):
     """The head of the response came."""
 
     exchange: int
@@ -148,8 +144,7 @@ class Answered:
     """3xx: digest of the URL that the response points to."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Received:
+class Received(Struct, frozen=True, kw_only=True, gc=False):
     """An event came on a stream (WHATWG, Server-sent events, dispatch the event)."""
 
     exchange: int
@@ -169,8 +164,7 @@ class Received:
     """2024-11-05: digest of the URL that an `endpoint` event names."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Skimmed:
+class Skimmed(Struct, frozen=True, kw_only=True, gc=False):
     """Events of one type that decide nothing by themselves, counted in bulk."""
 
     exchange: int
@@ -182,8 +176,7 @@ class Skimmed:
     """How many of them had an id that is no longer known: older ones, when there were too many."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class Ended(Struct, frozen=True, kw_only=True, gc=False):
     """The response's body ended, or the client stopped reading it."""
 
     exchange: int
@@ -196,8 +189,7 @@ class Ended:
     """The content coding proved unreadable on the way."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Concluded:
+class Concluded(Struct, frozen=True, kw_only=True, gc=False):
     """In the server's place, the client was given an error as the response to all that a logical stream owed it."""
 
     exchange: int
@@ -206,8 +198,7 @@ class Concluded:
     error_code: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolClosed:
+class PoolClosed(Struct, frozen=True, kw_only=True, gc=False):
     """An httpx transport object is gone, and with it every connection that it held."""
 
     pool: int

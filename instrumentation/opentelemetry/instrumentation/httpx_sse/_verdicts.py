@@ -3,7 +3,7 @@
 Field names are the last parts of the attribute names in `_names`, so that one table can map them.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ._events import JsonId, Origin
 from ._names import (
@@ -37,8 +37,7 @@ from ._names import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verdict(Struct, frozen=True, kw_only=True, gc=False):
     """The root of all verdicts."""
 
     server: Origin
@@ -49,8 +48,7 @@ class Verdict:
 # ------------------------------------------------------------------ streams and attempts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptBegun(Verdict):
+class AttemptBegun(Verdict, frozen=True, kw_only=True):
     """A request that opens a stream, or tries to, belongs to this logical stream."""
 
     kind: StreamKind
@@ -66,31 +64,27 @@ class AttemptBegun(Verdict):
     request_id: JsonId | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamOpened(Verdict):
+class StreamOpened(Verdict, frozen=True, kw_only=True):
     """The event stream's headers came."""
 
     kind: StreamKind
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamMoved(Verdict):
+class StreamMoved(Verdict, frozen=True, kw_only=True):
     """The first event showed that an open stream is of another kind than it was counted under."""
 
     kind: StreamKind
     before: StreamKind
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirstEvent(Verdict):
+class FirstEvent(Verdict, frozen=True, kw_only=True):
     """The first event of a stream came, `seconds` after the start of its request."""
 
     kind: StreamKind
     seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamEnded(Verdict):
+class StreamEnded(Verdict, frozen=True, kw_only=True):
     """An open stream ended."""
 
     kind: StreamKind
@@ -101,8 +95,7 @@ class StreamEnded(Verdict):
     """Seconds without a byte before the end; None when the client chose the end, or the answer had come."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptEnded(Verdict):
+class AttemptEnded(Verdict, frozen=True, kw_only=True):
     """An attempt is over, whether it got a stream or not; the last verdict of its span."""
 
     kind: StreamKind
@@ -110,8 +103,7 @@ class AttemptEnded(Verdict):
     error_type: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reconnected(Verdict):
+class Reconnected(Verdict, frozen=True, kw_only=True):
     """An attempt to open a stream for a logical stream that had one, or had tried, before."""
 
     kind: StreamKind
@@ -119,16 +111,14 @@ class Reconnected(Verdict):
     cursor: ReconnectCursor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReconnectDelayed(Verdict):
+class ReconnectDelayed(Verdict, frozen=True, kw_only=True):
     """How long a client waited before it reconnected."""
 
     seconds: float
     retry_hint: RetryHint
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReconnectSettled(Verdict):
+class ReconnectSettled(Verdict, frozen=True, kw_only=True):
     """What a reconnect brought (design 3.2)."""
 
     kind: StreamKind
@@ -136,24 +126,21 @@ class ReconnectSettled(Verdict):
     disposition: Disposition
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmptyReplay(Verdict):
+class EmptyReplay(Verdict, frozen=True, kw_only=True):
     """A resume with a cursor was accepted and ended without one event."""
 
     kind: StreamKind
     request_state: RequestState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamLost(Verdict):
+class StreamLost(Verdict, frozen=True, kw_only=True):
     """A standalone or listen stream ended for good while its session went on."""
 
     kind: StreamKind
     reason: LossReason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestLost(Verdict):
+class RequestLost(Verdict, frozen=True, kw_only=True):
     """A client request's stream ended for good before its response."""
 
     method: str
@@ -163,8 +150,7 @@ class RequestLost(Verdict):
 # ------------------------------------------------------------------ failures and retries
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Classified(Verdict):
+class Classified(Verdict, frozen=True, kw_only=True):
     """A failed exchange, and whether another try can succeed (design 3.5)."""
 
     point: FailurePoint
@@ -172,8 +158,7 @@ class Classified(Verdict):
     reason: FailureReason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetriedAfterTerminal(Verdict):
+class RetriedAfterTerminal(Verdict, frozen=True, kw_only=True):
     """Something that had failed for good was tried again."""
 
     point: RetryPoint
@@ -182,8 +167,7 @@ class RetriedAfterTerminal(Verdict):
 # ------------------------------------------------------------------ sessions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Probed(Verdict):
+class Probed(Verdict, frozen=True, kw_only=True):
     """A request's answer showed something of the session's life (design 3.3)."""
 
     kind: ProbeKind
@@ -197,8 +181,7 @@ class Probed(Verdict):
     """The logical stream whose replay it follows."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionConfirmed(Verdict):
+class SessionConfirmed(Verdict, frozen=True, kw_only=True):
     """A replay's doubt was settled, `seconds` after the replay's headers."""
 
     kind: ProbeKind
@@ -206,16 +189,14 @@ class SessionConfirmed(Verdict):
     seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionLost(Verdict):
+class SessionLost(Verdict, frozen=True, kw_only=True):
     """The server does not know the session any more."""
 
     phase: SessionPhase
     signal: SessionSignal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionEnded(Verdict):
+class SessionEnded(Verdict, frozen=True, kw_only=True):
     """A session is over, `seconds` after it was first seen: deleted, lost, or its transport closed."""
 
     seconds: float
@@ -223,18 +204,15 @@ class SessionEnded(Verdict):
     error_type: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionRevived(Verdict):
+class SessionRevived(Verdict, frozen=True, kw_only=True):
     """A lost session answered again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeadSessionRequest(Verdict):
+class DeadSessionRequest(Verdict, frozen=True, kw_only=True):
     """A request was sent on a session that was already lost."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeadSessionEvents(Verdict):
+class DeadSessionEvents(Verdict, frozen=True, kw_only=True):
     """Messages were replayed from a session that then proved dead."""
 
     count: int
@@ -243,8 +221,7 @@ class DeadSessionEvents(Verdict):
 # ------------------------------------------------------------------ dialogue
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerRequested(Verdict):
+class ServerRequested(Verdict, frozen=True, kw_only=True):
     """A server request was delivered."""
 
     method: str
@@ -252,8 +229,7 @@ class ServerRequested(Verdict):
     liveness: PromptLiveness
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reprompted(Verdict):
+class Reprompted(Verdict, frozen=True, kw_only=True):
     """A prompt was delivered again."""
 
     method: str
@@ -261,8 +237,7 @@ class Reprompted(Verdict):
     liveness: PromptLiveness
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerSettled(Verdict):
+class AnswerSettled(Verdict, frozen=True, kw_only=True):
     """What became of an answer to a server request."""
 
     method: str
@@ -276,23 +251,20 @@ class AnswerSettled(Verdict):
     """The logical stream that had delivered the server request."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerIneffective(Verdict):
+class AnswerIneffective(Verdict, frozen=True, kw_only=True):
     """A prompt was delivered again although its answer had been acknowledged."""
 
     method: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Responded(Verdict):
+class Responded(Verdict, frozen=True, kw_only=True):
     """A response to a client request was delivered."""
 
     delivery: ResponseDelivery
     request_id: JsonId | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperationEnded(Verdict):
+class OperationEnded(Verdict, frozen=True, kw_only=True):
     """A client request had its response, `seconds` after it was sent."""
 
     method: str
@@ -303,8 +275,7 @@ class OperationEnded(Verdict):
     error_type: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoundsEnded(Verdict):
+class RoundsEnded(Verdict, frozen=True, kw_only=True):
     """An operation that took rounds of input ended."""
 
     method: str
@@ -314,8 +285,7 @@ class RoundsEnded(Verdict):
 # ------------------------------------------------------------------ the guard
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GuardActed(Verdict):
+class GuardActed(Verdict, frozen=True, kw_only=True):
     """The guard stopped something that could not succeed."""
 
     action: GuardAction
@@ -326,8 +296,7 @@ class GuardActed(Verdict):
 # ------------------------------------------------------------------ what is now
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class Standing(Struct, frozen=True, kw_only=True, gc=False):
     """What the tables hold of one logical stream at one moment, for whoever acts on it."""
 
     server: Origin
@@ -349,8 +318,7 @@ class Standing:
     session: SessionStanding
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Redelivery:
+class Redelivery(Struct, frozen=True, kw_only=True, gc=False):
     """What is known of a server request that was delivered again."""
 
     liveness: PromptLiveness
@@ -358,8 +326,7 @@ class Redelivery:
     """The cursor of the resume that brought it stands at or after its first delivery."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True, kw_only=True, gc=False):
     """The state of all tables at one moment; counts of events and evictions are totals since the start."""
 
     logical_streams: dict[tuple[Origin, StreamKind, StreamState], int]
