@@ -135,7 +135,7 @@ def dialect_of(version: str | None) -> Dialect:
 
 def version_name(version: str) -> str:
     """A revision as telemetry names it: peers write the header and the field, so what is no date is `_OTHER`."""
-    return version if not version or _is_date(version) else OTHER
+    return version if version in DIALECTS or not version or _is_date(version) else OTHER
 
 
 def _is_date(version: str) -> bool:

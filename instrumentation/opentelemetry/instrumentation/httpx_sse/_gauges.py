@@ -4,6 +4,7 @@ An observable instrument cannot be taken back from a meter, and a second one of 
 has one set of them, which outlives installations: those that are alive are shown together.
 """
 
+import threading
 import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
@@ -53,10 +54,41 @@ def merged(name: str, parts: Iterable[Series]) -> list[Series]:
     return list(found.values())
 
 
+Add = Callable[[Any, Attributes], None]
+
+
+class Counts:
+    """Counts that come with every call, in plain ints until a collection asks: a counter's own call costs more than
+    everything else that is done about one."""
+
+    def __init__(self) -> None:
+        self._held: dict[int, tuple[Add, Attributes, int]] = {}
+        # A signal handler of the host may send a request while we hold it: never wait for ourselves.
+        self._lock = threading.RLock()
+
+    def count(self, add: Add, attributes: Attributes) -> None:
+        """One more for the counter behind `add`; the attributes of a series are always the same object."""
+        key = id(attributes)
+        with self._lock:
+            held = self._held.get(key)
+            self._held[key] = (add, attributes, 1 if held is None else held[2] + 1)
+
+    def tell(self) -> None:
+        """To the counters."""
+        if not self._held:
+            return
+        with self._lock:
+            held, self._held = self._held, {}
+        for add, attributes, count in held.values():
+            add(count, attributes)
+
+
 class Showing:
     """The sources of one meter. What a counter showed of a source that is gone still counts."""
 
     def __init__(self) -> None:
+        self.counts = Counts()
+        self.is_asked = True
         self._sources: weakref.WeakSet[Any] = weakref.WeakSet()
         self._gone: dict[str, list[Series]] = {}
         self._last: dict[tuple[str, int], list[Series]] = {}
@@ -66,6 +98,7 @@ class Showing:
 
     def shown(self, name: str) -> list[Series]:
         """What the instrument `name` shows of all sources."""
+        self.counts.tell()
         sources: dict[int, Source] = {id(source): source for source in self._sources}
         shown = {key: source.shown(name) for key, source in sources.items()}
         parts = [series for part in shown.values() for series in part]
@@ -80,16 +113,22 @@ class Showing:
 _SHOWING: Final["weakref.WeakKeyDictionary[Meter, Showing]"] = weakref.WeakKeyDictionary()
 
 
-def show_on(meter: Meter, source: Source) -> None:
-    """From now on a collection of `meter` is shown what `source` has."""
+def show_on(meter: Meter, source: Source) -> Counts | None:
+    """From now on a collection of `meter` is shown what `source` has.
+
+    Where to count what is told at collections; None where no collection would ask, as with a meter that shares
+    counters between processes.
+    """
     showing = _SHOWING.get(meter)
     if showing is None:
         showing = _SHOWING[meter] = Showing()
-        _make_instruments(meter, showing)
+        showing.is_asked = _make_instruments(meter, showing)
     showing.add(source)
+    return showing.counts if showing.is_asked else None
 
 
-def _make_instruments(meter: Meter, showing: Showing) -> None:
+def _make_instruments(meter: Meter, showing: Showing) -> bool:
+    """Whether the meter has observable instruments."""
     makers = {
         "observable_gauge": meter.create_observable_gauge,
         "observable_counter": meter.create_observable_counter,
@@ -106,8 +145,8 @@ def _make_instruments(meter: Meter, showing: Showing) -> None:
                 callbacks=[_callback(showing, metric.name)],
             )
         except NotImplementedError:
-            # A meter without observable instruments, such as one that shares counters between processes.
-            return
+            return False
+    return True
 
 
 def _callback(showing: Showing, name: str) -> Callable[[CallbackOptions], Iterable[Observation]]:

@@ -4,7 +4,8 @@ Spans are made in `_spans`; what both share, the names of servers, in `_servers`
 """
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 from opentelemetry.metrics import Meter
@@ -70,12 +71,13 @@ class Row(NamedTuple):
     """A verdict feeds an instrument.
 
     `labels` are the verdict's fields in the order of the metric's attributes; `value` is the field that is
-    recorded, or 1 or -1.
+    recorded, or 1 or -1. What `is_ordinary` comes with every call: it is counted up to the next collection.
     """
 
     metric: str
     labels: tuple[str, ...] = ()
     value: str | int = 1
+    is_ordinary: bool = False
 
 
 TABLE: Final[dict[type[Verdict], tuple[Row, ...]]] = {
@@ -108,11 +110,14 @@ TABLE: Final[dict[type[Verdict], tuple[Row, ...]]] = {
     Reprompted: (Row("sse.client.reprompts", ("method", "trigger", "liveness")),),
     AnswerSettled: (Row("sse.client.answers", ("method", "outcome", "disposition", "timing")),),
     AnswerIneffective: (Row("sse.client.ineffective_answers", ("method",)),),
-    Responded: (Row("sse.client.responses", ("delivery",)),),
+    Responded: (Row("sse.client.responses", ("delivery",), is_ordinary=True),),
     RoundsEnded: (Row("sse.client.input_rounds", ("method",), "rounds"),),
     GuardActed: (Row("sse.client.guard.actions", ("action",)),),
 }
 """Which verdict feeds which instrument; verdicts that only spans use are not here."""
+
+_OPEN_ENDED: Final = (PROTOCOL_VERSION, ERROR_TYPE, METHOD, RPC_STATUS_CODE, TOOL_NAME)
+"""Attributes of the two metrics of the GenAI conventions, in the order in which their values are looked up."""
 
 
 class Servers:
@@ -172,12 +177,14 @@ class Telemetry:
         self._attributes: dict[tuple[object, ...], Attributes] = {}
         self._zeroed: set[tuple[object, ...]] = set()
         self._reported: dict[str, int] = {}
-        self._open_ended: dict[str, set[tuple[object, ...]]] = {}
+        self._open_ended: defaultdict[tuple[object, ...], dict[tuple[object, ...], Attributes]] = defaultdict(
+            dict
+        )
         self._snapshot: Snapshot | None = None
         self._asked: set[str] = set()
         self._add = _instruments(meter, METRICS.values())
         self._mcp = _instruments(meter, MCP_METRICS.values() if semconv else ())
-        show_on(meter, self)
+        self._counts = show_on(meter, self)
 
     def observe_through(self, observer: Observer) -> None:
         """Where snapshots come from."""
@@ -200,8 +207,12 @@ class Telemetry:
             if value is None:
                 continue
             values = tuple([getattr(verdict, label) for label in row.labels])
-            self._add[row.metric](value, self._of(METRICS[row.metric], verdict.server, values))
-        if self._mcp:
+            attributes = self._of(METRICS[row.metric], verdict.server, values)
+            if row.is_ordinary and self._counts is not None:
+                self._counts.count(self._add[row.metric], attributes)
+            else:
+                self._add[row.metric](value, attributes)
+        if self._mcp and isinstance(verdict, OperationEnded | SessionEnded):
             self._record_mcp(verdict)
 
     def _of(self, metric: Metric, server: Origin, values: tuple[object, ...]) -> Attributes:
@@ -216,39 +227,24 @@ class Telemetry:
             found = self._attributes[key] = {**server, **labels}  # type: ignore[dict-item]
         return found
 
-    def _record_mcp(self, verdict: Verdict) -> None:
+    def _record_mcp(self, verdict: OperationEnded | SessionEnded) -> None:
+        name, said = "mcp.client.session.duration", (version_name(verdict.version), verdict.error_type)
         if isinstance(verdict, OperationEnded):
-            labels: dict[str, str | int | None] = {
-                METHOD: verdict.method,
-                RPC_STATUS_CODE: None if verdict.error_code is None else str(verdict.error_code),
-                TOOL_NAME: verdict.name if self._tool_names and verdict.method == "tools/call" else None,
-            }
-            self._record_open("mcp.client.operation.duration", verdict, labels)
-        elif isinstance(verdict, SessionEnded):
-            self._record_open("mcp.client.session.duration", verdict, {})
-
-    def _record_open(
-        self,
-        name: str,
-        verdict: OperationEnded | SessionEnded,
-        labels: Mapping[str, str | int | None],
-    ) -> None:
-        """A metric whose values others choose: past a bound of series, they are recorded as `_OTHER`."""
+            tool = verdict.name if self._tool_names and verdict.method == "tools/call" else None
+            name, said = "mcp.client.operation.duration", (*said, verdict.method, verdict.error_code, tool)
         server = self._servers.name(verdict.server)
-        own: Attributes = {k: v for k, v in labels.items() if v is not None}
+        attributes = self._open_ended[name, server[SERVER_ADDRESS], server[SERVER_PORT]].get(said)
+        self._mcp[name](verdict.seconds, attributes or self._open(name, server, said))
+
+    def _open(self, name: str, server: Attributes, said: tuple[str | int | None, ...]) -> Attributes:
+        """A metric whose values others choose: past a bound of series, they are recorded as `_OTHER`."""
+        shown = dict(zip(_OPEN_ENDED, said, strict=False))
+        own: Attributes = {k: str(v) for k, v in shown.items() if v is not None and v != ""}
         own |= {NETWORK_TRANSPORT: "tcp"}
-        if verdict.version:
-            own[PROTOCOL_VERSION] = version_name(verdict.version)
-        if verdict.error_type is not None:
-            own[ERROR_TYPE] = verdict.error_type
-        seen = self._open_ended.setdefault(f"{name} {server[SERVER_ADDRESS]} {server[SERVER_PORT]}", set())
-        key = tuple(own.items())
-        if key not in seen:
-            if len(seen) >= OPEN_ENDED_SERIES:
-                own = dict.fromkeys(own, OTHER)
-            else:
-                seen.add(key)
-        self._mcp[name](verdict.seconds, {**server, **own})
+        series = self._open_ended[name, server[SERVER_ADDRESS], server[SERVER_PORT]]
+        if len(series) >= OPEN_ENDED_SERIES:
+            return {**server, **dict.fromkeys(own, OTHER)}
+        return series.setdefault(said, {**server, **own})
 
     # -------------------------------------------------------------- collection
 
