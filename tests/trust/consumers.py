@@ -1,7 +1,7 @@
 """Ways to consume a response, each writing what it gets and what it meets into one log."""
 
 import gc
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
 import anyio.lowlevel
@@ -13,6 +13,8 @@ Consumer = Callable[[Family, Any, Log, int], Awaitable[None]]
 """Takes the family, an open response, the log and after how many chunks something happens."""
 
 END = object()
+STREAM = "stream"
+"""Stands for the iterator of a response's stream, which is none of the response's own."""
 
 
 class Chunks:
@@ -20,7 +22,11 @@ class Chunks:
 
     def __init__(self, family: Family, response: Any, how: str) -> None:
         self._is_async = family.is_async
-        self.iterator: Any = getattr(response, ("a" if family.is_async else "") + how)()
+        self.iterator: Any
+        if how == STREAM:
+            self.iterator = aiter(response.stream) if family.is_async else iter(response.stream)
+        else:
+            self.iterator = getattr(response, ("a" if family.is_async else "") + how)()
 
     async def next(self, log: Log) -> Any:
         try:
@@ -30,6 +36,45 @@ class Chunks:
             return END
         log.append(("chunk", item))
         return item
+
+    async def leave(self, how: str) -> None:
+        """Close the iterator, or throw into it."""
+        arguments = (ValueError("the host's own"),) if how == "throw" else ()
+        await done(getattr(self.iterator, ("a" if self._is_async else "") + how)(*arguments))
+
+
+async def met(what: Awaitable[Any], log: Log) -> None:
+    """Wait for something; an error is written down, and that is that."""
+    try:
+        await what
+    except Exception as error:  # noqa: BLE001
+        log.append(("raised", type(error), str(error)))
+
+
+def generating(library: Any, log: Log) -> Any:
+    """A transport's stream that says when it and its generators are closed."""
+
+    class Stream(library.SyncByteStream, library.AsyncByteStream):  # type: ignore[misc]
+        def __iter__(self) -> Iterator[bytes]:
+            try:
+                yield from (b"data: 1\n\n", b"data: 2\n\n")
+            finally:
+                log.append(("generator closed",))
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            try:
+                yield b"data: 1\n\n"
+                yield b"data: 2\n\n"
+            finally:
+                log.append(("generator closed",))
+
+        def close(self) -> None:
+            log.append(("stream closed",))
+
+        async def aclose(self) -> None:
+            log.append(("stream closed",))
+
+    return Stream()
 
 
 async def close(family: Family, response: Any) -> None:
@@ -73,15 +118,12 @@ async def twice(family: Family, response: Any, log: Log, after: int) -> None:
 
 async def thrown(family: Family, response: Any, log: Log, after: int) -> None:
     """Throws into the iterator."""
-    chunks = await _some(family, response, log, after)
-    error = ValueError("the host's own")
-    await done(chunks.iterator.athrow(error) if family.is_async else chunks.iterator.throw(error))
+    await (await _some(family, response, log, after)).leave("throw")
 
 
 async def shut(family: Family, response: Any, log: Log, after: int) -> None:
     """Closes the iterator, not the response."""
-    chunks = await _some(family, response, log, after)
-    await done(chunks.iterator.aclose() if family.is_async else chunks.iterator.close())
+    await (await _some(family, response, log, after)).leave("close")
     log.append(("shut", response.is_closed))
 
 

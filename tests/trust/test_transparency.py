@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.conftest import FAMILIES, Family, Memory, in_memory
 from tests.lifecycle.world import done, instrument, streams, total
-from tests.trust.consumers import CONSUMERS, END, Chunks, Consumer, close
+from tests.trust.consumers import CONSUMERS, END, STREAM, Chunks, Consumer, close, generating, met
 from tests.trust.net import URL, End, Log, Network, Script, client_on, plain, pool_of
 
 from opentelemetry.instrumentation.httpx_sse import HTTPXSSEInstrumentor
@@ -221,7 +221,7 @@ def test_any_response_and_any_consumer(family: Family, consumer: str, http2: boo
 
 
 @pytest.mark.parametrize("http2", [False, True], ids=["http1", "http2"])
-@pytest.mark.parametrize("consumer", [name for name in CONSUMERS if name not in LEAVING])
+@pytest.mark.parametrize("consumer", CONSUMERS)
 def test_any_healthy_exchange_under_the_guard(family: Family, consumer: str, http2: bool) -> None:
     """With the guard on it is the same, too, for streams, calls and resumes that are healthy; it does nothing."""
     asked = st.sampled_from(["GET", "call", "resume"])
@@ -232,16 +232,9 @@ def test_any_healthy_exchange_under_the_guard(family: Family, consumer: str, htt
 @pytest.mark.parametrize("http2", [False, True], ids=["http1", "http2"])
 @pytest.mark.parametrize("consumer", LEAVING)
 def test_iterators_that_are_left_under_the_guard(
-    family: Family, memory: Memory, request: pytest.FixtureRequest, consumer: str, http2: bool
+    family: Family, memory: Memory, consumer: str, http2: bool
 ) -> None:
     """Whoever leaves an iterator in the middle, or reads on after he closed, meets what he meets plain."""
-    is_left_open = consumer == "dropped" or (consumer == "shut" and not family.is_async)
-    if consumer == "twice":
-        defect = "under the guard a body that is read on after it was closed just ends; plain, the network is asked"
-        request.applymarker(pytest.mark.xfail(raises=AssertionError, reason=defect))
-    elif is_left_open and family.library == "httpx" and not http2:
-        defect = "under the guard the transport's generator outlives the iterator that the client has left"
-        request.applymarker(pytest.mark.xfail(raises=AssertionError, reason=defect))
     instrument(memory, guard=True, guard_probe=False)
     script = Script((b"data: 1\n\n", b"data: 2\n\n") if http2 else (*REPLY, b"0\r\n\r\n"))
 
@@ -306,58 +299,45 @@ def test_the_very_same_chunk_objects(family: Family, memory: Memory) -> None:
     assert [id(chunk) for chunk in got] == [id(chunk) for chunk in given]
 
 
-@pytest.mark.parametrize("name", list(FAMILIES))
-def test_generators_are_closed(name: str, memory: Memory) -> None:
-    """When an iterator of the response is closed, a generator of the transport under it is closed as early as plain."""
-    family = FAMILIES[name]
-    library = family.module
+@pytest.mark.parametrize("guard", [False, True], ids=["watched", "guarded"])
+@pytest.mark.parametrize("whose", ["iter_raw", STREAM])
+@pytest.mark.parametrize("how", ["close", "throw"])
+def test_generators_are_closed(family: Family, memory: Memory, how: str, whose: str, guard: bool) -> None:
+    """When an iterator is closed or thrown into, a generator of the transport under it is closed as early as plain.
 
-    def play() -> Log:
+    Be it the response's iterator or that of its stream; those that are made afterwards meet what they meet plain.
+    """
+    library, options = family.module, {"guard": guard, "meter_provider": memory.meter_provider}
+
+    def play(is_plain: bool) -> Log:
         log: Log = []
-
-        class Stream(library.SyncByteStream, library.AsyncByteStream):  # type: ignore[misc,name-defined]
-            def __iter__(self) -> Iterator[bytes]:
-                try:
-                    yield from (b"data: 1\n\n", b"data: 2\n\n")
-                finally:
-                    log.append(("generator closed",))
-
-            async def __aiter__(self) -> AsyncIterator[bytes]:
-                try:
-                    yield b"data: 1\n\n"
-                    yield b"data: 2\n\n"
-                finally:
-                    log.append(("generator closed",))
-
-            def close(self) -> None:
-                log.append(("stream closed",))
-
-            async def aclose(self) -> None:
-                log.append(("stream closed",))
-
-        answer = library.Response(200, headers={"content-type": "text/event-stream"}, stream=Stream())
-        client = family.client(transport=library.MockTransport(lambda _: answer))
+        stream = generating(library, log)
+        answer = library.Response(200, headers={"content-type": "text/event-stream"}, stream=stream)
+        client = family.client(transport=library.MockTransport(lambda _: answer), headers=HEADERS)
 
         async def consume() -> None:
-            if watching:
+            if not is_plain:
                 HTTPXSSEInstrumentor.instrument_client(
-                    client, tracer_provider=memory.tracer_provider, meter_provider=memory.meter_provider
+                    client, tracer_provider=memory.tracer_provider, **options
                 )
             response = await done(client.send(client.build_request("GET", URL), stream=True))
-            chunks = Chunks(family, response, "iter_raw")
-            await chunks.next(log)
-            await done(chunks.iterator.aclose() if family.is_async else chunks.iterator.close())
-            log.append(("iterator closed",))
+            for reads in (1, 3, 1):
+                chunks = Chunks(family, response, whose)
+                for _ in range(reads):
+                    await met(chunks.next(log), log)
+                await met(chunks.leave(how), log)
+                log.append(("left",))
+                await met(chunks.next(log), log)
+            await close(family, response)
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ResourceWarning)
             family.run(consume)
+            gc.collect()
         return log
 
-    watching = False
-    without = play()
-    watching = True
-    assert play() == without
+    assert play(is_plain=False) == play(is_plain=True)
+    assert streams(memory) == 1
 
 
 # ------------------------------------------------------------------ cancellation

@@ -7,6 +7,7 @@ import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -67,12 +68,18 @@ class _SyncSource:
         self._stream = response.stream
         self._chunks: Iterator[bytes] | None = None
 
-    def next(self, within: float | None) -> bytes | Quiet | None:
+    def next(self, within: float | None, chunks: Iterator[bytes] | None) -> bytes | Quiet | None:
+        """The next chunk, of the transport's iterator that the client's own stands on.
+
+        Args:
+            within: see `_steps.Next`.
+            chunks: None of a response that the client is not given: its iterator is kept here.
+        """
         if within is not None and not self._wait(within):
             return QUIET
-        if self._chunks is None:
-            self._chunks = iter(self._stream)
-        return next(self._chunks, None)
+        if chunks is None:
+            chunks = self._chunks = self._chunks or iter(self._stream)
+        return next(chunks, None)
 
     def _wait(self, seconds: float) -> bool:
         until = time.monotonic() + seconds
@@ -103,14 +110,16 @@ class _AsyncSource:
         self._chunks: AsyncIterator[bytes] | None = None
         self._coming: asyncio.Task[bytes | None] | None = None
 
-    async def next(self, within: float | None) -> bytes | Quiet | None:
+    async def next(self, within: float | None, chunks: AsyncIterator[bytes] | None) -> bytes | Quiet | None:
+        if chunks is None:
+            chunks = self._chunks = self._chunks or self._stream.__aiter__()
         if self._coming is None and within is None:
-            return await self._read()
+            return await self._read(chunks)
         if not self._is_asyncio():
-            return await self._read() if await self._wait(within or 0.0) else QUIET
+            return await self._read(chunks) if await self._wait(within or 0.0) else QUIET
         coming = self._coming
         if coming is None:
-            coming = self._coming = asyncio.ensure_future(self._read())
+            coming = self._coming = asyncio.ensure_future(self._read(chunks))
             coming.add_done_callback(_retrieve)
         try:
             await asyncio.wait((coming,), timeout=within)
@@ -122,11 +131,10 @@ class _AsyncSource:
         self._coming = None
         return coming.result()
 
-    async def _read(self) -> bytes | None:
-        if self._chunks is None:
-            self._chunks = self._stream.__aiter__()
+    @staticmethod
+    async def _read(chunks: AsyncIterator[bytes]) -> bytes | None:
         try:
-            return await self._chunks.__anext__()
+            return await chunks.__anext__()
         except StopAsyncIteration:
             return None
 
@@ -145,11 +153,27 @@ class _AsyncSource:
             return bool(ready)
         return False
 
-    async def close(self) -> None:
-        if self._coming is not None:
-            # It is not waited for: whoever closes may have been cancelled, and the connection must be closed.
-            self._coming.cancel()
-        await self._stream.aclose()
+    async def close(self, chunks: AsyncIterator[bytes] | None = None) -> None:
+        """Close the response.
+
+        Args:
+            chunks: see `next`; None as well when it is the client who closes.
+        """
+        unfinished = chunks or self._chunks
+        try:
+            if self._coming is not None:
+                # It is not waited for: whoever closes may have been cancelled, and the connection must be closed.
+                self._coming.cancel()
+            elif unfinished is not None:
+                await self._leave(unfinished)
+        finally:
+            await self._stream.aclose()
+
+    async def _leave(self, chunks: AsyncIterator[bytes]) -> None:
+        """Finish the transport's generators by a read that is cancelled, since closing one leaves those below it."""
+        with anyio.CancelScope() as scope, suppress(Exception):
+            scope.cancel()
+            await self._read(chunks)
 
 
 class _Guide:
@@ -165,7 +189,8 @@ class _Guide:
         self._script = script
         self._send = send
         self._let_go = let_go
-        self._is_over = False
+        self.is_over = False
+        """The script is: whoever reads all the same gets what the transport has to say."""
 
     def _response(self, step: Given, request: Any, guided: Any) -> Any:
         """What the client is given for a head; None when we could not make it."""
@@ -188,7 +213,7 @@ class _Guide:
 
     def closed(self) -> None:
         """The client has closed the response."""
-        self._is_over = True
+        self.is_over = True
         self._script.closed()
 
 
@@ -197,11 +222,23 @@ class SyncGuide(_Guide):
 
     def head(self, request: Any) -> Any:
         """The response that the client is given."""
-        while (response := self._response(self._turn(), request, _SyncBody)) is None:
+        while (response := self._response(self._turn(None), request, _SyncBody)) is None:
             pass
         return response
 
-    def _turn(self) -> Given:
+    def chunk(self, chunks: Iterator[bytes]) -> bytes | None:
+        """What the client is given next; None at the end of the body.
+
+        Args:
+            chunks: the transport's iterator.
+        """
+        self.is_over, step = True, self._turn(chunks)
+        if not isinstance(step, Deliver):
+            return None
+        self.is_over = False
+        return step.chunk
+
+    def _turn(self, chunks: Iterator[bytes] | None) -> Given:
         """Until the client is given something."""
         answer: Any = None
         error: BaseException | None = None
@@ -211,14 +248,14 @@ class SyncGuide(_Guide):
                 return step
             answer, error = None, None
             try:
-                answer = self._do(step)
+                answer = self._do(step, chunks)
             except BaseException as raised:  # noqa: BLE001 - the script gives it to the client
                 error = raised
 
-    def _do(self, step: Step) -> Any:
+    def _do(self, step: Step, chunks: Iterator[bytes] | None) -> Any:
         match step:
             case Next(source, within):
-                return source.next(within)  # type: ignore[attr-defined]
+                return source.next(within, chunks)  # type: ignore[attr-defined]
             case Send(request):
                 return _SyncSource(self._send(request))
             case Close(source):
@@ -226,28 +263,23 @@ class SyncGuide(_Guide):
             case Sleep(seconds):
                 return time.sleep(seconds)
 
-    def __iter__(self) -> Iterator[bytes]:
-        return self
-
-    def __next__(self) -> bytes:
-        if not self._is_over:
-            self._is_over = True
-            step = self._turn()
-            if isinstance(step, Deliver):
-                self._is_over = False
-                return step.chunk
-        raise StopIteration
-
 
 class AsyncGuide(_Guide):
     """Same as SyncGuide, for asynchronous transports."""
 
     async def head(self, request: Any) -> Any:
-        while (response := self._response(await self._turn(), request, _AsyncBody)) is None:
+        while (response := self._response(await self._turn(None), request, _AsyncBody)) is None:
             pass
         return response
 
-    async def _turn(self) -> Given:
+    async def chunk(self, chunks: AsyncIterator[bytes]) -> bytes | None:
+        self.is_over, step = True, await self._turn(chunks)
+        if not isinstance(step, Deliver):
+            return None
+        self.is_over = False
+        return step.chunk
+
+    async def _turn(self, chunks: AsyncIterator[bytes] | None) -> Given:
         answer: Any = None
         error: BaseException | None = None
         while True:
@@ -256,32 +288,82 @@ class AsyncGuide(_Guide):
                 return step
             answer, error = None, None
             try:
-                answer = await self._do(step)
+                answer = await self._do(step, chunks)
             except BaseException as raised:  # noqa: BLE001 - the script gives it to the client
                 error = raised
 
-    async def _do(self, step: Step) -> Any:
+    async def _do(self, step: Step, chunks: AsyncIterator[bytes] | None) -> Any:
         match step:
             case Next(source, within):
-                return await source.next(within)  # type: ignore[attr-defined]
+                return await source.next(within, chunks)  # type: ignore[attr-defined]
             case Send(request):
                 return _AsyncSource(await self._send(request))
             case Close(source):
-                return await source.close()  # type: ignore[attr-defined]
+                return await source.close(chunks)  # type: ignore[attr-defined]
             case Sleep(seconds):
                 return await anyio.sleep(seconds)
+
+
+class _SyncChunks:
+    """What the client iterates over. Only it holds the transport's iterator, which goes when it goes."""
+
+    __slots__ = ("_chunks", "_guide")
+
+    def __init__(self, guide: SyncGuide, chunks: Iterator[bytes]) -> None:
+        self._guide = guide
+        self._chunks: Any = chunks
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def close(self) -> None:
+        """See `_transport`: what a generator can."""
+        close = getattr(self._chunks, "close", None)
+        if close is not None:
+            close()
+
+    def __next__(self) -> bytes:
+        if self._guide.is_over:
+            chunk: bytes = next(self._chunks)
+            return chunk
+        given = self._guide.chunk(self._chunks)
+        if given is None:
+            raise StopIteration
+        return given
+
+
+class _AsyncChunks:
+    """Same as _SyncChunks, for asynchronous streams."""
+
+    __slots__ = ("_chunks", "_guide")
+
+    def __init__(self, guide: AsyncGuide, chunks: AsyncIterator[bytes]) -> None:
+        self._guide = guide
+        self._chunks: Any = chunks
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
 
+    async def aclose(self) -> None:
+        close = getattr(self._chunks, "aclose", None)
+        if close is not None:
+            await close()
+
+    async def asend(self, _: Any) -> bytes:
+        return await self.__anext__()
+
+    async def athrow(self, *error: Any) -> bytes:
+        chunk: bytes = await self._chunks.athrow(*error)
+        return chunk
+
     async def __anext__(self) -> bytes:
-        if not self._is_over:
-            self._is_over = True
-            step = await self._turn()
-            if isinstance(step, Deliver):
-                self._is_over = False
-                return step.chunk
-        raise StopAsyncIteration
+        if self._guide.is_over:
+            chunk: bytes = await self._chunks.__anext__()
+            return chunk
+        given = await self._guide.chunk(self._chunks)
+        if given is None:
+            raise StopAsyncIteration
+        return given
 
 
 class _SyncBody(Proxy):
@@ -292,7 +374,7 @@ class _SyncBody(Proxy):
         self._self_parts = (guide, source)
 
     def __iter__(self) -> Iterator[bytes]:
-        return self._self_parts[0]
+        return _SyncChunks(self._self_parts[0], iter(self.__wrapped__))
 
     def close(self) -> None:
         guide, source = self._self_parts
@@ -310,7 +392,7 @@ class _AsyncBody(Proxy):
         self._self_parts = (guide, source)
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._self_parts[0]
+        return _AsyncChunks(self._self_parts[0], self.__wrapped__.__aiter__())
 
     async def aclose(self) -> None:
         guide, source = self._self_parts
