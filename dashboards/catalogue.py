@@ -14,6 +14,8 @@ from typing import Final, Literal, get_args
 from opentelemetry.instrumentation.httpx_sse import _names
 
 SeriesKind = Literal["counter", "gauge", "bucket"]
+Part = Literal["", "_bucket", "_sum", "_count"]
+"""Which series of a histogram; other metrics have one."""
 
 SERVER_LABELS: Final = ("server_address", "server_port")
 TARGET_LABELS: Final = ("job", "instance")
@@ -195,7 +197,7 @@ _OPERATORS: Final = {
 }
 
 
-def name_of(metric: str, part: Literal["", "_bucket", "_sum", "_count"] = "") -> str:
+def name_of(metric: str, part: Part = "") -> str:
     """The series of a metric given by its OpenTelemetry name; `part` of a histogram."""
     name = exported(METRICS[metric]) + part
     if name not in SERIES:
@@ -217,16 +219,19 @@ def values_but(label_name: str, *values: str) -> str:
     return "|".join(value for value in CLOSED[label_name] if value not in values)
 
 
-def select(
-    metric: str, part: Literal["", "_bucket", "_sum", "_count"] = "", /, *raw: str, **equals: str
-) -> str:
+def select(metric: str, part: Part = "", /, *raw: str, **equals: str) -> str:
     """A selector: `select("sse.client.reconnects", sse_reconnect_cause="server_poll")`.
 
-    `raw` are matchers that are taken as they are, such as `job=~"$job"`. A value with `|` becomes a pattern;
-    one that begins with `!` is excluded.
+    `raw` are matchers that are taken as they are, such as `job=~"$job"`.
     """
+    matchers = (*raw, *matching(metric, part, **equals))
+    return name_of(metric, part) + (f"{{{', '.join(matchers)}}}" if matchers else "")
+
+
+def matching(metric: str, part: Part = "", /, **equals: str) -> tuple[str, ...]:
+    """Matchers of a metric's labels: a value with `|` becomes a pattern, one that begins with `!` is excluded."""
     series = SERIES[name_of(metric, part)]
-    matchers = list(raw)
+    matchers = []
     for key, given in equals.items():
         if key not in series.labels:
             raise KeyError(f"{series.name} has no label {key}")
@@ -237,4 +242,4 @@ def select(
             raise KeyError(f"{key} of {series.name} is never {', '.join(unknown)}")
         operator = _OPERATORS[negated, "|" in value]
         matchers.append(f'{key}{operator}"{value}"')
-    return series.name + (f"{{{', '.join(matchers)}}}" if matchers else "")
+    return tuple(matchers)

@@ -53,8 +53,6 @@ def panels_of_alerts(settings: Settings) -> dict[str, int]:
 
 
 def _now(settings: Settings) -> tuple[Panel, ...]:
-    storm = settings.table["SSEReconnectStorm"]["long"]
-
     def column(query: int, title: str, alert: str = "", number: str = "", unit: str = "none") -> Column:
         drawn = limit(settings, alert, number) if alert else None
         reads = f"Value #{chr(ord('A') + query)}"
@@ -67,7 +65,7 @@ def _now(settings: Settings) -> tuple[Panel, ...]:
             About(
                 "Each process that talks to this server. Counts are over the time range; streaks, age and "
                 "rate are now. A coloured cell is past the limit of its alert.",
-                "zeros, and no colour.",
+                "zeros or nothing, and no colour.",
                 "if one process has all the colour, restart its sessions; if all have some, it is the "
                 "server.",
             ),
@@ -75,7 +73,7 @@ def _now(settings: Settings) -> tuple[Panel, ...]:
                 ask.faults_in_range("instance"),
                 ask.streak_of_each("instance"),
                 ask.reprompt_streak("instance"),
-                ask.unplanned_of_each(settings, storm, "instance"),
+                ask.unplanned_of_each(settings, "long", "instance"),
                 ask.happened(ask.SESSIONS_LOST, "instance"),
                 ask.happened(ask.REQUESTS_LOST, "instance"),
                 ask.happened(ask.RETRIES, "instance"),

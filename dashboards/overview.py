@@ -84,7 +84,6 @@ def _now(settings: Settings) -> tuple[Panel, ...]:
 
 
 def _worst(settings: Settings) -> tuple[Panel, ...]:
-    storm = settings.table["SSEReconnectStorm"]["long"]
     keys = ask.BY_SERVER
 
     def column(query: int, title: str, alert: str = "", number: str = "", unit: str = "none") -> Column:
@@ -98,14 +97,14 @@ def _worst(settings: Settings) -> tuple[Panel, ...]:
             About(
                 "Each server that clients talked to. Counts are over the time range; streaks, age and rate "
                 "are now. A coloured cell is past the limit of its alert.",
-                "zeros, and no colour.",
+                "zeros or nothing, and no colour.",
                 "open the server of the first row.",
             ),
             [
                 ask.faults_in_range(*keys),
                 ask.streak_of_each(*keys),
                 ask.reprompt_streak(*keys),
-                ask.unplanned_of_each(settings, storm, *keys),
+                ask.unplanned_of_each(settings, "long", *keys),
                 ask.happened(ask.EMPTY, *keys),
                 ask.happened(ask.SESSIONS_LOST, *keys),
                 ask.happened(ask.REQUESTS_LOST, *keys),

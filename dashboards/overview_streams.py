@@ -67,7 +67,7 @@ def reconnects(settings: Settings) -> tuple[Panel, ...]:
             ),
             *(
                 Query(
-                    ask.unplanned_per_stream(settings, storm[window], *by_server),
+                    ask.unplanned_per_stream(settings, window, *by_server),
                     f"{FLEET}, {duration(storm[window])}",
                 )
                 for window in ("long", "short")
@@ -103,7 +103,7 @@ def outcomes(settings: Settings) -> tuple[Panel, ...]:
                 "0 %; one spike at a deploy that loses the event store.",
                 "near 100 %: the server accepts cursors of streams that it has forgotten. See the runbook.",
             ),
-            Query(ask.empty_share(replay, *ask.BY_SERVER), FLEET),
+            Query(ask.empty_share(settings, *ask.BY_SERVER), FLEET),
             style="lines",
             unit="percentunit",
             most=1,

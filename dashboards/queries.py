@@ -7,28 +7,36 @@ the dashboard. And a window that is compared with an alert's number is the alert
 
 from typing import Final, NamedTuple
 
-from .catalogue import EVERY_METRIC, OVERFLOW_LABEL, SERVER_LABELS, values_but, values_of
+from .catalogue import EVERY_METRIC, OVERFLOW_LABEL, SERVER_LABELS, matching, values_but, values_of
+from .details import DETAILS
 from .promql import (
     INTERVAL,
     PROCESS,
     RANGE,
+    Ask,
+    added_up,
     by,
+    chosen,
     count,
+    count_chosen,
+    either,
     foreign,
     highest,
     most,
     of,
     per_minute,
     quantile,
+    recorded,
     seen,
     share,
+    summed,
     tagged,
     told_apart,
     total,
     worst,
 )
 from .recordings import Recordings
-from .thresholds import Row, Settings, duration
+from .thresholds import Settings, duration
 
 ABOUT: Final = (
     'job=~"$job"',
@@ -120,8 +128,7 @@ def _firing() -> str:
 
 def alerts_firing(settings: Settings) -> str:
     """How many. Where nothing fires, 0 if the rules are loaded, and nothing if they are not."""
-    recorded = Recordings(settings).rows["streams"].name
-    return f"count({_firing()}) or 0 * count({recorded}{{{', '.join(ABOUT)}}})"
+    return f"count({_firing()}) or 0 * count({Recordings(settings)['streams']}{{{', '.join(ABOUT)}}})"
 
 
 def alerts_since(*labels: str) -> str:
@@ -134,11 +141,11 @@ def alert_annotation() -> str:
     return f"max{by('alertname', 'severity', *SERVER_LABELS)} ({_firing()})"
 
 
-def _faults(ask: str, window: str, *labels: str) -> dict[str, str]:
+def _faults(ask: Ask, window: str, *labels: str) -> dict[str, str]:
     """Whatever an operator would call a fault, by a name short enough for a legend."""
 
     def of_kind(metric: str, **equals: str) -> str:
-        return f"sum{by(*labels)} ({ask}({of(metric, **equals)}[{window}]))"
+        return summed(ask, metric, window, labels, **equals)
 
     return {
         "nothing new": of_kind(OUTCOMES, sse_reconnect_outcome="empty|repeated"),
@@ -201,15 +208,29 @@ def reconnects(*labels: str) -> str:
     return seen(per_minute(RECONNECTS, *labels))
 
 
-def unplanned_of_each(settings: Settings, window: float, *labels: str) -> str:
-    """Unplanned reconnects per logical stream and minute, as the alert on storms counts them."""
-    unplanned = per_minute(RECONNECTS, *labels, window=duration(window), sse_reconnect_cause=UNPLANNED)
-    held = f"avg_over_time({total(LOGICAL, *labels)}[{duration(window)}:{duration(settings.interval)}])"
-    return f"{unplanned} / clamp_min({held}, 1)"
+def unplanned_of_each(settings: Settings, key: str, *labels: str) -> str:
+    """Unplanned reconnects per logical stream and minute, in one of the windows of the alert on storms."""
+    seconds = settings.table["SSEReconnectStorm"][key]
+    window = duration(seconds)
+
+    def per_stream(unplanned: str, streams: str) -> str:
+        held = f"sum{by(*labels)} ({streams})"
+        return f"{unplanned} / clamp_min(avg_over_time({held}[{window}:{duration(settings.interval)}]), 1)"
+
+    if "instance" in labels:
+        matchers = matching(RECONNECTS, sse_reconnect_cause=UNPLANNED)
+        moved = recorded(DETAILS[RECONNECTS, ""].of_process, *matchers)
+        return per_stream(f"{added_up(moved, *labels, window=window)} / {seconds / 60:g}", of(LOGICAL))
+    own = chosen(RECONNECTS, sse_reconnect_cause=UNPLANNED)
+    whole = recorded(Recordings(settings)[f"unplanned_per_stream.{key}"])
+    return either(
+        f"60 * sum{by(*labels)} ({whole})",
+        per_stream(f"60 * sum{by(*labels)} (rate({own}[{window}]))", chosen(LOGICAL)),
+    )
 
 
-def unplanned_per_stream(settings: Settings, window: float, *labels: str) -> str:
-    return worst(unplanned_of_each(settings, window, *labels), *labels)
+def unplanned_per_stream(settings: Settings, key: str, *labels: str) -> str:
+    return worst(unplanned_of_each(settings, key, *labels), *labels)
 
 
 def outcomes(*labels: str) -> str:
@@ -220,10 +241,14 @@ def empty_replays(*labels: str) -> str:
     return seen(per_minute(EMPTY, *labels))
 
 
-def empty_share(row: Row, *labels: str) -> str:
-    window = duration(row["long"])
-    share_of = share(count(EMPTY, *labels, window=window), count(OUTCOMES, *labels, window=window))
-    return worst(share_of, *labels)
+def empty_share(settings: Settings, *labels: str) -> str:
+    seconds = settings.table["SSEEmptyReplayLoop"]["long"]
+
+    def in_window(key: str, metric: str) -> str:
+        whole = f"{seconds:g} * sum{by(*labels)} ({recorded(Recordings(settings)[key])})"
+        return either(whole, count_chosen(metric, *labels, window=duration(seconds)))
+
+    return worst(share(in_window("empty.long", EMPTY), in_window("outcomes", OUTCOMES)), *labels)
 
 
 def streak_of_each(*labels: str) -> str:
@@ -280,8 +305,11 @@ def requests_lost(*labels: str) -> str:
     return seen(per_minute(REQUESTS_LOST, *labels))
 
 
-def requests_lost_in(window: float, *labels: str) -> str:
-    return worst(count(REQUESTS_LOST, *labels, window=duration(window)), *labels)
+def requests_lost_in(settings: Settings, *labels: str) -> str:
+    """In the window of the alert."""
+    window = duration(settings.table["SSERequestsLost"]["window"])
+    whole = f"sum{by(*labels)} ({recorded(Recordings(settings)['requests_lost'])})"
+    return worst(either(whole, count_chosen(REQUESTS_LOST, *labels, window=window)), *labels)
 
 
 def streams_lost_in(window: float, *labels: str) -> str:
@@ -331,12 +359,19 @@ def ineffective_answers() -> str:
     return seen(per_minute(INEFFECTIVE))
 
 
-def rejected_share(window: float, *labels: str) -> str:
-    """Answers that the server did not take, or took without effect, of all answers."""
-    within = duration(window)
-    rejected = count(ANSWERS, *labels, window=within, sse_answer_outcome=REJECTED)
-    ineffective = count(INEFFECTIVE, *labels, window=within)
-    return worst(share(f"{rejected} + {ineffective}", count(ANSWERS, *labels, window=within)), *labels)
+def rejected_share(settings: Settings, *labels: str) -> str:
+    """Answers that the server did not take, or took without effect, of all answers in the window of the alert."""
+    window = duration(settings.table["SSEAnswersRejected"]["window"])
+
+    def in_window(key: str, *counts: str) -> str:
+        whole = f"sum{by(*labels)} ({recorded(Recordings(settings)[key])})"
+        return either(whole, " + ".join(counts))
+
+    every = count_chosen(ANSWERS, *labels, window=window)
+    refused = count_chosen(ANSWERS, *labels, window=window, sse_answer_outcome=REJECTED)
+    ineffective = count_chosen(INEFFECTIVE, *labels, window=window)
+    failed = in_window("answers_failed", refused, ineffective)
+    return worst(share(failed, in_window("answers", every)), *labels)
 
 
 def input_rounds(q: float, *labels: str) -> str:
@@ -403,27 +438,26 @@ def evictions() -> str:
 # ------------------------------------------------------------------ silence before a drop
 
 
-def _cut(ask: str, window: str, labels: tuple[str, ...], *bounds: str) -> str:
+def _cut(ask: Ask, window: str, labels: tuple[str, ...], *bounds: str) -> str:
     """Streams that were silent so long at most. A scrape says `29.0` for a bound, OTLP `29`."""
     forms = "|".join(form for bound in bounds for form in (bound, f"{bound}.0"))
-    buckets = of(SILENCE, "_bucket", f'le=~"{forms}"')
-    return f"sum{by(*labels)} ({ask}({buckets}[{window}]))"
+    matcher = f'le=~"{forms}"' if bounds else 'le="+Inf"'
+    return summed(ask, SILENCE, window, labels, "_bucket", matcher)
 
 
-def _bands(ask: str, window: str, *labels: str) -> dict[Limit, str]:
+def _bands(ask: Ask, window: str, *labels: str) -> dict[Limit, str]:
     """How many streams were cut around each limit, before all of them, and between them."""
     bands = {
         limit: f"{_cut(ask, window, labels, limit.below)} - {_cut(ask, window, labels, limit.above)}"
         for limit in LIMITS
     }
     upper, lower = {limit.below for limit in LIMITS}, {limit.above for limit in LIMITS}
-    cut = f"sum{by(*labels)} ({ask}({of(SILENCE, '_count')}[{window}]))"
     outside = _cut(ask, window, labels, *sorted(lower - upper, key=float))
     inside = _cut(ask, window, labels, SOON.below, *sorted(upper - lower, key=float))
     return {
         SOON: _cut(ask, window, labels, SOON.below),
         **bands,
-        BETWEEN: f"{cut} + {outside} - {inside}",
+        BETWEEN: f"{_cut(ask, window, labels)} + {outside} - {inside}",
     }
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from .catalogue import select
+from .catalogue import Part, select
 from .thresholds import Settings, duration
 
 SERVER: Final = ("job", "server_address", "server_port")
@@ -26,10 +26,11 @@ def by(labels: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """One recorded series."""
+    """One recorded series, and the labels that it keeps."""
 
     name: str
     expr: str
+    labels: tuple[str, ...]
 
 
 class Recordings:
@@ -57,21 +58,18 @@ class Recordings:
         step = f":{self._step}" if self._inline else ""
         return f"avg_over_time({self[key]}[{duration(window)}{step}])"
 
-    def add(self, key: str, level: str, metric: str, operation: str, expr: str) -> None:
-        """Record `expr`; `level` is the labels that it keeps."""
-        self._rows[key] = Recording(f"{level}:{metric}:{operation}", expr)
+    def add(self, key: str, metric: str, operation: str, expr: str) -> None:
+        """Record `expr`, which keeps the labels of the server."""
+        self._rows[key] = Recording(f"job_server:{metric}:{operation}", expr, SERVER)
 
-    def series(self, metric: str, **equals: str) -> str:
+    def series(self, metric: str, part: Part = "", /, **equals: str) -> str:
         """A selector of one metric in the jobs that the settings name."""
-        return select(metric, "", *self.matchers, **equals)
-
-
-LEVEL: Final = "job_server"
+        return select(metric, part, *self.matchers, **equals)
 
 
 def _streams(book: Recordings, _settings: Settings) -> None:
     streams = book.series("sse.client.logical_streams")
-    book.add("streams", LEVEL, "sse_client_logical_streams", "sum", f"sum {by(SERVER)} ({streams})")
+    book.add("streams", "sse_client_logical_streams", "sum", f"sum {by(SERVER)} ({streams})")
 
 
 def _reconnects(book: Recordings, settings: Settings) -> None:
@@ -81,14 +79,12 @@ def _reconnects(book: Recordings, settings: Settings) -> None:
         window = duration(seconds)
         book.add(
             f"unplanned.{key}",
-            LEVEL,
             "sse_client_unplanned_reconnects",
             f"rate{window}",
             f"sum {by(SERVER)} (rate({unplanned}[{window}]))",
         )
         book.add(
             f"unplanned_per_stream.{key}",
-            LEVEL,
             "sse_client_unplanned_reconnects_per_stream",
             f"rate{window}",
             f"{book[f'unplanned.{key}']}\n/\nclamp_min({book.mean('streams', seconds)}, 1)",
@@ -101,7 +97,6 @@ def _replays(book: Recordings, settings: Settings) -> None:
         empty = book.series("sse.client.empty_replays")
         book.add(
             f"empty.{key}",
-            LEVEL,
             "sse_client_empty_replays",
             f"rate{window}",
             f"sum {by(SERVER)} (rate({empty}[{window}]))",
@@ -113,7 +108,6 @@ def _outcomes(book: Recordings, settings: Settings) -> None:
     outcomes = book.series("sse.client.reconnect.outcomes")
     book.add(
         "outcomes",
-        LEVEL,
         "sse_client_reconnect_outcomes",
         f"rate{window}",
         f"sum {by(SERVER)} (rate({outcomes}[{window}]))",
@@ -126,14 +120,12 @@ def _sessions(book: Recordings, settings: Settings) -> None:
     settled = book.series("sse.client.probes", sse_probe_context="after_replay", sse_probe_outcome=SETTLED)
     book.add(
         "dead",
-        LEVEL,
         "sse_client_sessions_lost_after_replay",
         f"increase{window}",
         f"sum {by(SERVER)} (increase({lost}[{window}]))",
     )
     book.add(
         "settled",
-        LEVEL,
         "sse_client_probes_settled",
         f"increase{window}",
         f"sum {by(SERVER)} (increase({settled}[{window}]))",
@@ -141,23 +133,25 @@ def _sessions(book: Recordings, settings: Settings) -> None:
 
 
 def _answers(book: Recordings, settings: Settings) -> None:
+    """Each answer is read once: those that were refused, and the rest."""
     window = duration(settings.table["SSEAnswersRejected"]["window"])
-    failed = book.series("sse.client.answers", sse_answer_outcome=FAILED_ANSWERS)
+    refused = book.series("sse.client.answers", sse_answer_outcome=FAILED_ANSWERS)
+    others = book.series("sse.client.answers", sse_answer_outcome=f"!{FAILED_ANSWERS}")
     ineffective = book.series("sse.client.ineffective_answers")
     book.add(
-        "answers_failed",
-        LEVEL,
-        "sse_client_answers_failed",
+        "answers_refused",
+        "sse_client_answers_refused",
         f"increase{window}",
-        f"sum {by(SERVER)} (\n  increase({failed}[{window}])\nor\n  increase({ineffective}[{window}])\n)",
+        f"sum {by(SERVER)} (increase({refused}[{window}]))",
     )
-    book.add(
-        "answers",
-        LEVEL,
-        "sse_client_answers",
-        f"increase{window}",
-        f"sum {by(SERVER)} (increase({book.series('sse.client.answers')}[{window}]))",
-    )
+    first = book["answers_refused"]
+    for key, more in (("answers_failed", ineffective), ("answers", others)):
+        book.add(
+            key,
+            f"sse_client_{key}",
+            f"increase{window}",
+            f"{first} + sum {by(SERVER)} (increase({more}[{window}]))\nor\n{first}",
+        )
 
 
 def _requests(book: Recordings, settings: Settings) -> None:
@@ -166,14 +160,12 @@ def _requests(book: Recordings, settings: Settings) -> None:
     answered = book.series("sse.client.events", sse_event_type="response")
     book.add(
         "requests_lost",
-        LEVEL,
         "sse_client_requests_lost",
         f"increase{window}",
         f"sum {by(SERVER)} (increase({lost}[{window}]))",
     )
     book.add(
         "requests_on_streams",
-        LEVEL,
         "sse_client_requests_on_streams",
         f"increase{window}",
         f"{book['requests_lost']} + sum {by(SERVER)} (increase({answered}[{window}]))\nor\n{book['requests_lost']}",

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from .alerts import Alert, absent_alerts, alerts
+from .details import EVERY, GROUP, recordings
 from .recordings import PROCESS, SERVER, Recording, Recordings
 from .text import GENERATED, Data, yaml
 from .thresholds import Settings, duration
@@ -52,7 +53,7 @@ def files(settings: Settings) -> dict[str, str]:
 
 
 def rules(settings: Settings) -> str:
-    """A group for each alert, with what is recorded for it: they run side by side on all cores.
+    """A group for each alert, with what is recorded for it, and one for panels: they run side by side on all cores.
 
     Within a group rules run one after the other, so an alert sees what was recorded a moment before.
     """
@@ -62,9 +63,14 @@ def rules(settings: Settings) -> str:
     return yaml(
         {
             "groups": [
-                _group(settings, name, [*_recorded(some, book), *_alerting(some)])
-                for name, some in named.items()
-                if some
+                *(
+                    _group(
+                        f"sse-client {name}", settings.interval, [*_recorded(some, book), *_alerting(some)]
+                    )
+                    for name, some in named.items()
+                    if some
+                ),
+                _group(GROUP, EVERY, _recording(recordings(book))),
             ]
         }
     )
@@ -72,11 +78,12 @@ def rules(settings: Settings) -> str:
 
 def absent_rules(settings: Settings) -> str:
     """The alert on missing telemetry: a file of its own, since not every job has clients all the time."""
-    return yaml({"groups": [_group(settings, "SSETelemetryAbsent", _alerting(absent_alerts(settings)))]})
+    alerting = _alerting(absent_alerts(settings))
+    return yaml({"groups": [_group("sse-client SSETelemetryAbsent", settings.interval, alerting)]})
 
 
-def _group(settings: Settings, alert: str, rows: list[Data]) -> Data:
-    return {"name": f"sse-client {alert}", "interval": duration(settings.interval), "rules": rows}
+def _group(name: str, interval: float, rows: list[Data]) -> Data:
+    return {"name": name, "interval": duration(interval), "rules": rows}
 
 
 def _recorded(some: Iterable[Alert], book: Recordings) -> list[Data]:
@@ -87,7 +94,11 @@ def _recorded(some: Iterable[Alert], book: Recordings) -> list[Data]:
         if row.name in text:
             text += f"\n{row.expr}"
             wanted.append(row)
-    return [{"record": row.name, "expr": row.expr} for row in reversed(wanted)]
+    return _recording(reversed(wanted))
+
+
+def _recording(some: Iterable[Recording]) -> list[Data]:
+    return [{"record": row.name, "expr": row.expr} for row in some]
 
 
 def _alerting(some: Iterable[Alert]) -> list[Data]:

@@ -84,7 +84,7 @@ def tiles(settings: Settings) -> tuple[Panel, ...]:
                 "0. A deploy of a server without resumption loses what is under way, once.",
                 "see the reason on the server's own dashboard: not_resumable, refused or gave_up.",
             ),
-            ask.requests_lost_in(requests),
+            ask.requests_lost_in(settings),
             limit=lost,
             warn=ask.HALF,
         ),

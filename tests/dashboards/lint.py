@@ -14,14 +14,15 @@ from typing import Any, Final, TypeGuard
 
 import promql_parser as promql
 from dashboards.catalogue import (
+    CLOSED,
     EVERY_METRIC,
     FOREIGN,
     OVERFLOW_LABEL,
     SERIES,
-    SERVER_LABELS,
     TARGET_LABELS,
     Series,
 )
+from dashboards.details import recordings
 from dashboards.recordings import Recordings
 from dashboards.thresholds import Settings
 
@@ -32,6 +33,9 @@ MACROS: Final = {"__rate_interval": "5m", "__range": "1h", "__interval": "30s"}
 QUERIED: Final = ("stat", "timeseries", "table", "gauge", "heatmap")
 VISIBLE: Final = (*QUERIED, "text")
 # Units that panels here may have, all of them in the linter's list.
+BOOK: Final = Recordings(Settings())
+RECORDED: Final = {row.name: frozenset(row.labels) for row in (*BOOK.rows.values(), *recordings(BOOK))}
+"""The labels of every recording."""
 UNITS: Final = frozenset({"none", "short", "s", "percentunit", "dateTimeFromNow"})
 _DATASOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 _INTERVAL: Final = timedelta(minutes=5)
@@ -291,14 +295,14 @@ def labels_of(selector: promql.VectorSelector) -> frozenset[str] | None:
         pattern = [matcher.value for matcher in selector.matchers.matchers if matcher.name == "__name__"]
         every = {"__name__", OVERFLOW_LABEL, *TARGET_LABELS}
         return frozenset(every) if pattern == [EVERY_METRIC] else None
-    if name in {row.name for row in Recordings(Settings()).rows.values()}:
-        return frozenset({*TARGET_LABELS, *SERVER_LABELS})
+    if name in RECORDED:
+        return RECORDED[name] | set(TARGET_LABELS)
     series = SERIES.get(name) or FOREIGN.get(name.removesuffix("_FOR_STATE"))
     return series.labels | set(TARGET_LABELS) if series else None
 
 
 def _unknown_values(series: Series | None, matcher: promql.Matcher) -> list[str]:
-    values = series.values.get(matcher.name) if series else None
+    values = (series.values if series else CLOSED).get(matcher.name)
     if values is None:
         return []
     given = matcher.value.split("|")

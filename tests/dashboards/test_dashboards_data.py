@@ -9,12 +9,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from dashboards import endpoint, overview
+from dashboards.rules import rules
 from dashboards.thresholds import Settings
 from tests.dashboards import lint
+from tests.dashboards import recorded as recording
 from tests.dashboards.look import sample
 from tests.dashboards.look.render import Prometheus, answers
 
@@ -68,22 +70,32 @@ def listens(address: tuple[str, int]) -> bool:
 @pytest.fixture(scope="module")
 def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     """One that has the invented hour."""
-    folder = tmp_path_factory.mktemp("prometheus")
+    with having(tmp_path_factory.mktemp("prometheus"), "instance") as found:
+        yield found
+
+
+@contextmanager
+def having(folder: Path, instance: str) -> Iterator[Prometheus]:
+    """A Prometheus that has the invented hour and what rules record of it; `instance` names the process."""
     hour, data = folder / "hour.om", folder / "data"
     with hour.open("w", encoding="utf-8") as out:
         sample.write(out, END)
+    hour.write_text(hour.read_text(encoding="utf-8").replace('instance="', f'{instance}="'), encoding="utf-8")
     command = ["promtool", "tsdb", "create-blocks-from", "openmetrics", str(hour), str(data)]
     subprocess.run(command, check=True, capture_output=True)
     hour.unlink()
+    recording.record(rules(Settings()), data, serving, start=END - 3600, end=END)
     with serving(data) as url:
         yield Prometheus(url)
 
 
-def asked(prometheus: Prometheus, name: str, *, end: float, span: int) -> dict[str, tuple[str, Any]]:
+def asked(
+    prometheus: Prometheus, name: str, *, end: float, span: int, **variables: str
+) -> dict[str, tuple[str, Any]]:
     """The answer to each query, with the title of its panel."""
     module, chosen = CHOICES[name]
     dashboard = module.build(Settings())
-    values = {"__rate_interval": "2m", **chosen}
+    values = {"__rate_interval": "5m", **chosen, **variables}
     found = answers(dashboard, prometheus, end=end, span=span, step=30, values=values)
     return {
         key: (panel["title"], found[key]["result"])
@@ -98,6 +110,80 @@ def test_every_query_has_an_answer_when_everything_goes_wrong(prometheus: Promet
     empty = [title for title, result in asked(prometheus, name, end=END, span=3600).values() if not result]
 
     assert empty == []
+
+
+Seen = dict[frozenset[tuple[str, str]], float]
+
+
+def shown(result: Any) -> Seen:
+    """The mean of each line and the number of each row, where there is something to show."""
+    points = max((len(one.get("values", ())) for one in result), default=0)
+    values = {
+        frozenset(one["metric"].items()): sum(float(value) for _, value in one["values"]) / points
+        if "values" in one
+        else float(one["value"][1])
+        for one in result
+    }
+    return {labels: value for labels, value in values.items() if value}
+
+
+APART: Final = 1 / 3
+"""How far recorded rates may be from the series: they are of other minutes, and of few events at times."""
+
+PROCESSES_COUNTED: Final = ("Processes that report", "Versions that report")
+"""Panels that cannot know how many processes there are when nothing tells them apart."""
+
+
+def differences(one: dict[str, tuple[str, Any]], other: dict[str, tuple[str, Any]]) -> list[str]:
+    """Panels whose two answers are about different things, or tell another number of one of them."""
+    return [
+        f"{title} {key}: {left} is not {right}"
+        for key, (title, result) in one.items()
+        for left, right in [(shown(result), shown(other[key][1]))]
+        if left.keys() != right.keys()
+        or any(left[k] != pytest.approx(right[k], rel=APART, abs=2) for k in left)
+    ]
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_every_process_by_name_is_what_all_is(prometheus: Prometheus, name: str) -> None:
+    """A recording about whole servers and the series of the processes that were chosen tell the same."""
+    every = asked(prometheus, name, end=END, span=1200)
+    named = asked(prometheus, name, end=END, span=1200, instance=f"({'|'.join(sample.PROCESSES)})")
+
+    assert differences(every, named) == []
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_one_process_is_told_from_the_others(prometheus: Prometheus, name: str) -> None:
+    """No panel goes on showing all processes when one is chosen: its numbers are smaller."""
+    every = asked(prometheus, name, end=END, span=1200)
+    one = asked(prometheus, name, end=END, span=1200, instance=sample.PROCESSES[1])
+    (total,) = [result for title, result in every.values() if title == "Streams"]
+    (part,) = [result for title, result in one.values() if title == "Streams"]
+
+    assert 0 < shown(part)[frozenset()] < shown(total)[frozenset()]
+    for key, (title, result) in one.items():
+        if title.endswith("per minute") or "per minute, by" in title:
+            seen = shown(every[key][1])
+            assert all(value <= seen[k] * 1.1 for k, value in shown(result).items()), title
+            assert sum(shown(result).values()) < sum(seen.values()), title
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_series_without_an_instance_are_seen(prometheus: Prometheus, tmp_path: Path, name: str) -> None:
+    """Over OTLP a series may have no `instance`: nothing is missing, nothing is counted twice."""
+    scraped = asked(prometheus, name, end=END, span=1200)
+    with having(tmp_path, "host_name") as pushed:
+        found = asked(pushed, name, end=END, span=1200)
+    about_servers = {
+        key: (title, result)
+        for key, (title, result) in scraped.items()
+        if "instance" not in str(result) and title not in PROCESSES_COUNTED
+    }
+
+    assert len(about_servers) > len(scraped) / 2
+    assert differences(about_servers, found) == []
 
 
 @pytest.mark.parametrize("name", CHOICES)

@@ -11,9 +11,12 @@ import pytest
 import yaml
 from dashboards.alerts import Alert, absent_alerts, alerts
 from dashboards.catalogue import SERIES
+from dashboards.details import GROUP
+from dashboards.export import dashboards
 from dashboards.recordings import PROCESS, SERVER, Recordings
 from dashboards.rules import absent_rules, rules
 from dashboards.thresholds import TABLE, Settings, duration
+from tests.dashboards import lint
 from tests.dashboards.promtool.expressions import Recorded, matches, nodes, parse, problems, selectors
 from tests.dashboards.promtool.runner import rules_of
 from tests.dashboards.promtool.scenario import ABOUT
@@ -23,7 +26,7 @@ RULES = [*rules_of(rules(SETTINGS)), *rules_of(absent_rules(SETTINGS))]
 RECORDING = [rule for rule in RULES if "record" in rule]
 ALERTING = [rule for rule in RULES if "alert" in rule]
 INLINE = (*alerts(SETTINGS, Recordings(SETTINGS, inline=True)), *absent_alerts(SETTINGS))
-RECORDED = {rule["record"]: Recorded(rule["record"], frozenset(SERVER)) for rule in RECORDING}
+RECORDED = {name: Recorded(name, labels) for name, labels in lint.RECORDED.items()}
 SCRAPE = timedelta(seconds=30)
 CHANGING = {"topk", "bottomk"}
 """Aggregations whose members come and go: an alert on them is another alert every time."""
@@ -51,9 +54,11 @@ def test_recordings_have_conventional_names() -> None:
     for rule in RECORDING:
         level, metric, operation = rule["record"].split(":")
         ranges = {duration(r.total_seconds()) for r in _ranges(rule["expr"])}
+        kept = RECORDED[rule["record"]].labels
 
-        assert level == "job_server"
-        assert metric.startswith("sse_client_")
+        assert level == ("job_instance_server" if "instance" in kept else "job_server")
+        assert kept >= {*SERVER}
+        assert metric.startswith(("sse_client_", "mcp_client_"))
         assert not metric.endswith("_total")
         assert re.fullmatch(r"sum|(rate|increase)\d+[smh]", operation)
         assert ranges <= {operation.lstrip("abcdefghijklmnopqrstuvwxyz")}
@@ -71,16 +76,18 @@ def test_recordings_come_before_their_use() -> None:
 
 
 def test_a_group_for_each_alert() -> None:
-    """Every alert has a group of its own, and nothing is recorded twice."""
+    """Every alert has a group of its own, panels have one together, and nothing is recorded twice."""
     names = [group["name"] for group in yaml.safe_load(rules(SETTINGS))["groups"]]
 
-    assert names == [f"sse-client {alert}" for alert in TABLE if alert != "SSETelemetryAbsent"]
+    assert names == [*(f"sse-client {alert}" for alert in TABLE if alert != "SSETelemetryAbsent"), GROUP]
     assert len({rule["record"] for rule in RECORDING}) == len(RECORDING)
 
 
 def test_every_recording_is_read() -> None:
-    """No series is recorded for nothing."""
+    """No series is recorded for nothing: a rule or a panel reads it."""
+    asked = "".join(dashboards(SETTINGS).values())
     read = {selector.name for rule in RULES for selector in selectors(parse(rule["expr"]))}
+    read |= {rule["record"] for rule in RECORDING if f"{rule['record']}{{" in asked}
 
     assert {rule["record"] for rule in RECORDING} <= read
 
