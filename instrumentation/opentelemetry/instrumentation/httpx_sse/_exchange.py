@@ -60,7 +60,7 @@ class Home(Protocol):
     def skim(self, exchange: int, scanner: Scanner) -> Skim | None:
         """What may skim an exchange from now on."""
 
-    def leave(self, event: Event) -> None:
+    def leave(self, *events: Event) -> None:
         """From a finalizer: to be observed later."""
 
 
@@ -78,7 +78,7 @@ class Exchange:
     __slots__ = (
         "__weakref__", "_body", "_bytes", "_clock", "_events", "_headers", "_inflater",
         "_is_announced", "_is_over", "_last_byte_at", "_observer", "_request", "_scanner",
-        "_seen_comments", "_skim", "companion", "context", "error_name", "is_opaque", "is_own",
+        "_seen_comments", "_skim", "_untold", "companion", "context", "error_name", "is_opaque", "is_own",
         "is_stream", "is_watched", "number", "pool", "sent", "started_at", "status", "trace",
     )  # fmt: skip
 
@@ -116,6 +116,7 @@ class Exchange:
         self._seen_comments = 0
         self._inflater: Inflater | None = None
         self._body: Peek | None = None
+        self._untold: tuple[Event, ...] = ()
 
     @property
     def http_method(self) -> str:
@@ -206,16 +207,19 @@ class Exchange:
             limit = ERROR_BODY_LIMIT if status >= 400 else RESULT_BODY_LIMIT  # noqa: PLR2004
             self._body = Peek(limit)
         self.is_watched = True
-        self._observe(
-            Answered(
-                exchange=self.number,
-                status=status,
-                is_stream=self.is_stream,
-                opaque=self.is_opaque,
-                session=text(found, b"mcp-session-id"),
-                location=self._location(found, status),
-            )
+        answered = Answered(
+            exchange=self.number,
+            status=status,
+            is_stream=self.is_stream,
+            opaque=self.is_opaque,
+            session=text(found, b"mcp-session-id"),
+            location=self._location(found, status),
         )
+        if self.is_stream or answered.session or answered.location:
+            self._observe(answered)
+        else:
+            # By itself such a head decides nothing: it is told with the end.
+            self._untold = (answered,)
         return True
 
     def _location(self, headers: Mapping[bytes, bytes], status: int) -> bytes:
@@ -307,6 +311,7 @@ class Exchange:
             return
         self._is_over = True
         self._observe(
+            *self._untold,
             Ended(
                 exchange=self.number,
                 how=how,
@@ -314,7 +319,7 @@ class Exchange:
                 body=self._peeked(),
                 last_byte_at=self.last_byte_at,
                 opaque=self.is_opaque,
-            )
+            ),
         )
 
     def _peeked(self) -> Body:
@@ -326,9 +331,10 @@ class Exchange:
         """The client was given an error for everything that a logical stream owed it."""
         self._observe(Concluded(exchange=self.number, stream=stream, error_code=error_code))
 
-    def _observe(self, event: Event) -> None:
-        self._observer.observe(self, (event,), self._observer.clock())
+    def _observe(self, *events: Event) -> None:
+        self._observer.observe(self, events, self._observer.clock())
 
     def __del__(self) -> None:
         if self.is_watched and not self._is_over:
-            self._observer.leave(Ended(exchange=self.number, how="abandoned", last_byte_at=self.last_byte_at))
+            ended = Ended(exchange=self.number, how="abandoned", last_byte_at=self.last_byte_at)
+            self._observer.leave(*self._untold, ended)

@@ -87,8 +87,11 @@ class Observer:
             self._left.append((exchange, tuple(events), at))
             return
         with self._lock:
-            self._hand_over()
-            verdicts = tuple(v for event in events for v in self._ledger.observe(event, at=at))
+            if self.waiting:
+                self._hand_over()
+            verdicts: tuple[Verdict, ...] = ()
+            for event in events:
+                verdicts += self._ledger.observe(event, at=at)
         if verdicts:
             if exchange is not None and exchange.companion is not None:
                 verdicts = exchange.companion.hear(verdicts)
@@ -102,10 +105,10 @@ class Observer:
             return
         self._telling.add(thread)
         try:
-            while True:
+            while self._untold:
                 self._sink(*self._untold.popleft())
         except IndexError:
-            # Told, by us or by another thread.
+            # Another thread has told it.
             return
         finally:
             self._telling.discard(thread)
@@ -164,9 +167,9 @@ class Observer:
                     break
                 self.observe(exchange, events, at)
 
-    def leave(self, event: Event) -> None:
+    def leave(self, *events: Event) -> None:
         """From a finalizer: to be observed later."""
-        self._garbage.append((None, (event,), self.clock()))
+        self._garbage.append((None, events, self.clock()))
 
     def _pool(self, transport: object) -> int:
         """A number for a transport object; `id()` alone is used again after it is gone."""

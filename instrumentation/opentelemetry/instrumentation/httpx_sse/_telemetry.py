@@ -228,7 +228,8 @@ class Telemetry:
         return found
 
     def _record_mcp(self, verdict: OperationEnded | SessionEnded) -> None:
-        name, said = "mcp.client.session.duration", (version_name(verdict.version), verdict.error_type)
+        name = "mcp.client.session.duration"
+        said: tuple[str | int | None, ...] = (version_name(verdict.version), verdict.error_type)
         if isinstance(verdict, OperationEnded):
             tool = verdict.name if self._tool_names and verdict.method == "tools/call" else None
             name, said = "mcp.client.operation.duration", (*said, verdict.method, verdict.error_code, tool)

@@ -26,8 +26,8 @@ its request". So a stream that its consumer closed before the answer is neither 
 reconnect, a cancellation, or long silence tells what it was.
 """
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 from .._dialect import Dialect, dialect_of
 from .._events import (
@@ -69,23 +69,7 @@ class Ledger:
 
     def observe(self, event: Event, *, at: float) -> tuple[Verdict, ...]:
         """What `event`, seen at `at` (seconds on any steady clock), lets one conclude."""
-        match event:
-            case Received():
-                return tuple(self._received(event, at))
-            case Skimmed():
-                return tuple(self._skimmed(event, at))
-            case Sent():
-                return tuple(self._sent(event, at))
-            case Answered():
-                return tuple(self._answered(event, at))
-            case Ended():
-                return tuple(self._ended(event, at))
-            case Unanswered():
-                return tuple(self._unanswered(event, at))
-            case Concluded():
-                return tuple(self._concluded(event, at))
-            case PoolClosed():
-                return tuple(_sessions.pool_closed(self._state, event.pool, at))
+        return tuple(_RULES[type(event)](self, event, at))
 
     def snapshot(self, *, at: float) -> Snapshot:
         """What is at `at`, and what time alone has decided since the last snapshot."""
@@ -99,7 +83,7 @@ class Ledger:
     def standing(self, stream: int) -> Standing | None:
         """What is known of a logical stream now, by its number; None when it is not known any more."""
         logical = self._state.streams.peek(stream)
-        return None if logical is None else _outcomes.standing(logical)
+        return None if logical is None else _outcomes.standing(self._state, logical)
 
     def redelivery(self, exchange: int, message: Message, *, at: float) -> Redelivery | None:
         """What is known at `at` of a server request that `exchange` has brought, if it had been delivered before."""
@@ -308,6 +292,9 @@ class Ledger:
 
     # -------------------------------------------------------------- the end
 
+    def _pool_closed(self, event: PoolClosed, at: float) -> Verdicts:
+        yield from _sessions.pool_closed(self._state, event.pool, at)
+
     def _concluded(self, event: Concluded, at: float) -> Verdicts:
         stream = self._state.streams.peek(event.stream)
         if stream is None:
@@ -353,10 +340,12 @@ class Ledger:
         yield from self._delivered(flight, self._countable(flight, event.body, status), at)
         if ruling is not None:
             yield self._classified(flight, ruling, point)
-        yield from _dialogue.answers_settled(flight, ruling)
+        if flight.replies:
+            yield from _dialogue.answers_settled(flight, ruling)
         if ruling is not None:
             yield from _dialogue.unanswered(flight, str(status), at)
-        yield from _outcomes.refused(flight, ruling, at)
+        if flight.stream is not None:
+            yield from _outcomes.refused(flight, ruling, at)
         yield from _sessions.settled(
             flight, status=status, ruling=ruling, is_jsonrpc=event.body.is_jsonrpc, at=at
         )
@@ -375,6 +364,9 @@ class Ledger:
         # A redirect may make a GET of a POST; what it carried is still no request for a stream.
         is_get = flight.sent.http_method == "GET" and not flight.requests and not flight.replies
         is_ok = status is not None and status in _OK
+        if is_ok and not errors and not is_get:
+            # Most exchanges: nothing failed, so no row can fit.
+            return None
         return classify(
             Failure(
                 _outcomes.point_of(flight),
@@ -398,3 +390,16 @@ class Ledger:
             disposition=ruling.disposition,
             reason=ruling.reason,
         )
+
+
+_RULES: Final[dict[type[Event], Callable[[Ledger, Any, float], Verdicts]]] = {
+    Sent: Ledger._sent,  # noqa: SLF001
+    Answered: Ledger._answered,  # noqa: SLF001
+    Received: Ledger._received,  # noqa: SLF001
+    Skimmed: Ledger._skimmed,  # noqa: SLF001
+    Ended: Ledger._ended,  # noqa: SLF001
+    Unanswered: Ledger._unanswered,  # noqa: SLF001
+    Concluded: Ledger._concluded,  # noqa: SLF001
+    PoolClosed: Ledger._pool_closed,  # noqa: SLF001
+}
+"""What is done about each kind of fact."""
