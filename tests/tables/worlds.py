@@ -1,9 +1,9 @@
 """Facts of every kind for the ledger, in lawful and in impossible orders."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from opentelemetry.instrumentation.httpx_sse._events import (
     NO_BODY,

@@ -5,12 +5,25 @@ An exchange is one HTTP request and its response. Its facts come in this order:
 Times are no part of a fact: they are given to the ledger beside it.
 """
 
+from dataclasses import dataclass
 from enum import Enum
-from typing import Literal, NamedTuple
-
-from msgspec import Struct
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from ._names import EventType
+
+T = TypeVar("T")
+
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+
+    @dataclass_transform(frozen_default=True, kw_only_default=True)
+    def value(cls: type[T]) -> type[T]:
+        """A class of values."""
+
+else:
+    # Frozen for whoever checks types only: to make a dataclass that is frozen takes three times as long, and several
+    # are made of every call.
+    value = dataclass(slots=True, kw_only=True)
 
 JsonId = int | str
 """A JSON-RPC request id. Ids are scoped by direction (MCP, basic protocol, Messages)."""
@@ -40,7 +53,8 @@ class MessageKind(Enum):
     """No JSON-RPC message."""
 
 
-class Asked(Struct, frozen=True, kw_only=True, gc=False):
+@value
+class Asked:
     """One thing that a server asks for inside a result or an error: its method and whether it is a page to visit."""
 
     method: str
@@ -48,7 +62,8 @@ class Asked(Struct, frozen=True, kw_only=True, gc=False):
     is_url: bool = False
 
 
-class Message(Struct, frozen=True, kw_only=True, gc=False):
+@value
+class Message:
     """One JSON-RPC message, without its payload.
 
     Digests are taken of `params` so that equal questions can be told from different ones.
@@ -101,7 +116,8 @@ class Body(NamedTuple):
 NO_BODY = Body("", ())
 
 
-class Sent(Struct, frozen=True, kw_only=True, gc=False):
+@value
+class Sent:
     """A request leaves the client."""
 
     exchange: int
@@ -123,14 +139,16 @@ class Sent(Struct, frozen=True, kw_only=True, gc=False):
     """Sent by this package, to learn whether a session lives."""
 
 
-class Unanswered(Struct, frozen=True, kw_only=True, gc=False):
+@value
+class Unanswered:
     """The request ended without a response: connecting, sending or waiting for headers failed."""
 
     exchange: int
     error: ErrorKind
 
 
-class Answered(Struct, frozen=True, kw_only=True, gc=False):
+@value
+class Answered:
     """The head of the response came."""
 
     exchange: int
@@ -144,7 +162,8 @@ class Answered(Struct, frozen=True, kw_only=True, gc=False):
     """3xx: digest of the URL that the response points to."""
 
 
-class Received(Struct, frozen=True, kw_only=True, gc=False):
+@value
+class Received:
     """An event came on a stream (WHATWG, Server-sent events, dispatch the event)."""
 
     exchange: int
@@ -164,7 +183,8 @@ class Received(Struct, frozen=True, kw_only=True, gc=False):
     """2024-11-05: digest of the URL that an `endpoint` event names."""
 
 
-class Skimmed(Struct, frozen=True, kw_only=True, gc=False):
+@value
+class Skimmed:
     """Events of one type that decide nothing by themselves, counted in bulk."""
 
     exchange: int
@@ -176,7 +196,8 @@ class Skimmed(Struct, frozen=True, kw_only=True, gc=False):
     """How many of them had an id that is no longer known: older ones, when there were too many."""
 
 
-class Ended(Struct, frozen=True, kw_only=True, gc=False):
+@value
+class Ended:
     """The response's body ended, or the client stopped reading it."""
 
     exchange: int
@@ -189,7 +210,8 @@ class Ended(Struct, frozen=True, kw_only=True, gc=False):
     """The content coding proved unreadable on the way."""
 
 
-class Concluded(Struct, frozen=True, kw_only=True, gc=False):
+@value
+class Concluded:
     """In the server's place, the client was given an error as the response to all that a logical stream owed it."""
 
     exchange: int
@@ -198,7 +220,8 @@ class Concluded(Struct, frozen=True, kw_only=True, gc=False):
     error_code: int
 
 
-class PoolClosed(Struct, frozen=True, kw_only=True, gc=False):
+@value
+class PoolClosed:
     """An httpx transport object is gone, and with it every connection that it held."""
 
     pool: int

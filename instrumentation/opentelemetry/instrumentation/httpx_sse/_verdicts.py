@@ -3,9 +3,7 @@
 Field names are the last parts of the attribute names in `_names`, so that one table can map them.
 """
 
-from msgspec import Struct
-
-from ._events import JsonId, Origin
+from ._events import JsonId, Origin, value
 from ._names import (
     AnswerOutcome,
     AnswerTiming,
@@ -37,7 +35,8 @@ from ._names import (
 )
 
 
-class Verdict(Struct, frozen=True, kw_only=True, gc=False):
+@value
+class Verdict:
     """The root of all verdicts."""
 
     server: Origin
@@ -48,7 +47,8 @@ class Verdict(Struct, frozen=True, kw_only=True, gc=False):
 # ------------------------------------------------------------------ streams and attempts
 
 
-class AttemptBegun(Verdict, frozen=True, kw_only=True):
+@value
+class AttemptBegun(Verdict):
     """A request that opens a stream, or tries to, belongs to this logical stream."""
 
     kind: StreamKind
@@ -64,27 +64,31 @@ class AttemptBegun(Verdict, frozen=True, kw_only=True):
     request_id: JsonId | None
 
 
-class StreamOpened(Verdict, frozen=True, kw_only=True):
+@value
+class StreamOpened(Verdict):
     """The event stream's headers came."""
 
     kind: StreamKind
 
 
-class StreamMoved(Verdict, frozen=True, kw_only=True):
+@value
+class StreamMoved(Verdict):
     """The first event showed that an open stream is of another kind than it was counted under."""
 
     kind: StreamKind
     before: StreamKind
 
 
-class FirstEvent(Verdict, frozen=True, kw_only=True):
+@value
+class FirstEvent(Verdict):
     """The first event of a stream came, `seconds` after the start of its request."""
 
     kind: StreamKind
     seconds: float
 
 
-class StreamEnded(Verdict, frozen=True, kw_only=True):
+@value
+class StreamEnded(Verdict):
     """An open stream ended."""
 
     kind: StreamKind
@@ -95,7 +99,8 @@ class StreamEnded(Verdict, frozen=True, kw_only=True):
     """Seconds without a byte before the end; None when the client chose the end, or the answer had come."""
 
 
-class AttemptEnded(Verdict, frozen=True, kw_only=True):
+@value
+class AttemptEnded(Verdict):
     """An attempt is over, whether it got a stream or not; the last verdict of its span."""
 
     kind: StreamKind
@@ -103,7 +108,8 @@ class AttemptEnded(Verdict, frozen=True, kw_only=True):
     error_type: str | None
 
 
-class Reconnected(Verdict, frozen=True, kw_only=True):
+@value
+class Reconnected(Verdict):
     """An attempt to open a stream for a logical stream that had one, or had tried, before."""
 
     kind: StreamKind
@@ -111,14 +117,16 @@ class Reconnected(Verdict, frozen=True, kw_only=True):
     cursor: ReconnectCursor
 
 
-class ReconnectDelayed(Verdict, frozen=True, kw_only=True):
+@value
+class ReconnectDelayed(Verdict):
     """How long a client waited before it reconnected."""
 
     seconds: float
     retry_hint: RetryHint
 
 
-class ReconnectSettled(Verdict, frozen=True, kw_only=True):
+@value
+class ReconnectSettled(Verdict):
     """What a reconnect brought (design 3.2)."""
 
     kind: StreamKind
@@ -126,21 +134,24 @@ class ReconnectSettled(Verdict, frozen=True, kw_only=True):
     disposition: Disposition
 
 
-class EmptyReplay(Verdict, frozen=True, kw_only=True):
+@value
+class EmptyReplay(Verdict):
     """A resume with a cursor was accepted and ended without one event."""
 
     kind: StreamKind
     request_state: RequestState
 
 
-class StreamLost(Verdict, frozen=True, kw_only=True):
+@value
+class StreamLost(Verdict):
     """A standalone or listen stream ended for good while its session went on."""
 
     kind: StreamKind
     reason: LossReason
 
 
-class RequestLost(Verdict, frozen=True, kw_only=True):
+@value
+class RequestLost(Verdict):
     """A client request's stream ended for good before its response."""
 
     method: str
@@ -150,7 +161,8 @@ class RequestLost(Verdict, frozen=True, kw_only=True):
 # ------------------------------------------------------------------ failures and retries
 
 
-class Classified(Verdict, frozen=True, kw_only=True):
+@value
+class Classified(Verdict):
     """A failed exchange, and whether another try can succeed (design 3.5)."""
 
     point: FailurePoint
@@ -158,7 +170,8 @@ class Classified(Verdict, frozen=True, kw_only=True):
     reason: FailureReason
 
 
-class RetriedAfterTerminal(Verdict, frozen=True, kw_only=True):
+@value
+class RetriedAfterTerminal(Verdict):
     """Something that had failed for good was tried again."""
 
     point: RetryPoint
@@ -167,7 +180,8 @@ class RetriedAfterTerminal(Verdict, frozen=True, kw_only=True):
 # ------------------------------------------------------------------ sessions
 
 
-class Probed(Verdict, frozen=True, kw_only=True):
+@value
+class Probed(Verdict):
     """A request's answer showed something of the session's life (design 3.3)."""
 
     kind: ProbeKind
@@ -181,7 +195,8 @@ class Probed(Verdict, frozen=True, kw_only=True):
     """The logical stream whose replay it follows."""
 
 
-class SessionConfirmed(Verdict, frozen=True, kw_only=True):
+@value
+class SessionConfirmed(Verdict):
     """A replay's doubt was settled, `seconds` after the replay's headers."""
 
     kind: ProbeKind
@@ -189,14 +204,16 @@ class SessionConfirmed(Verdict, frozen=True, kw_only=True):
     seconds: float
 
 
-class SessionLost(Verdict, frozen=True, kw_only=True):
+@value
+class SessionLost(Verdict):
     """The server does not know the session any more."""
 
     phase: SessionPhase
     signal: SessionSignal
 
 
-class SessionEnded(Verdict, frozen=True, kw_only=True):
+@value
+class SessionEnded(Verdict):
     """A session is over, `seconds` after it was first seen: deleted, lost, or its transport closed."""
 
     seconds: float
@@ -204,15 +221,18 @@ class SessionEnded(Verdict, frozen=True, kw_only=True):
     error_type: str | None
 
 
-class SessionRevived(Verdict, frozen=True, kw_only=True):
+@value
+class SessionRevived(Verdict):
     """A lost session answered again."""
 
 
-class DeadSessionRequest(Verdict, frozen=True, kw_only=True):
+@value
+class DeadSessionRequest(Verdict):
     """A request was sent on a session that was already lost."""
 
 
-class DeadSessionEvents(Verdict, frozen=True, kw_only=True):
+@value
+class DeadSessionEvents(Verdict):
     """Messages were replayed from a session that then proved dead."""
 
     count: int
@@ -221,7 +241,8 @@ class DeadSessionEvents(Verdict, frozen=True, kw_only=True):
 # ------------------------------------------------------------------ dialogue
 
 
-class ServerRequested(Verdict, frozen=True, kw_only=True):
+@value
+class ServerRequested(Verdict):
     """A server request was delivered."""
 
     method: str
@@ -229,7 +250,8 @@ class ServerRequested(Verdict, frozen=True, kw_only=True):
     liveness: PromptLiveness
 
 
-class Reprompted(Verdict, frozen=True, kw_only=True):
+@value
+class Reprompted(Verdict):
     """A prompt was delivered again."""
 
     method: str
@@ -237,7 +259,8 @@ class Reprompted(Verdict, frozen=True, kw_only=True):
     liveness: PromptLiveness
 
 
-class AnswerSettled(Verdict, frozen=True, kw_only=True):
+@value
+class AnswerSettled(Verdict):
     """What became of an answer to a server request."""
 
     method: str
@@ -251,20 +274,23 @@ class AnswerSettled(Verdict, frozen=True, kw_only=True):
     """The logical stream that had delivered the server request."""
 
 
-class AnswerIneffective(Verdict, frozen=True, kw_only=True):
+@value
+class AnswerIneffective(Verdict):
     """A prompt was delivered again although its answer had been acknowledged."""
 
     method: str
 
 
-class Responded(Verdict, frozen=True, kw_only=True):
+@value
+class Responded(Verdict):
     """A response to a client request was delivered."""
 
     delivery: ResponseDelivery
     request_id: JsonId | None
 
 
-class OperationEnded(Verdict, frozen=True, kw_only=True):
+@value
+class OperationEnded(Verdict):
     """A client request had its response, `seconds` after it was sent."""
 
     method: str
@@ -275,7 +301,8 @@ class OperationEnded(Verdict, frozen=True, kw_only=True):
     error_type: str | None
 
 
-class RoundsEnded(Verdict, frozen=True, kw_only=True):
+@value
+class RoundsEnded(Verdict):
     """An operation that took rounds of input ended."""
 
     method: str
@@ -285,7 +312,8 @@ class RoundsEnded(Verdict, frozen=True, kw_only=True):
 # ------------------------------------------------------------------ the guard
 
 
-class GuardActed(Verdict, frozen=True, kw_only=True):
+@value
+class GuardActed(Verdict):
     """The guard stopped something that could not succeed."""
 
     action: GuardAction
@@ -296,7 +324,8 @@ class GuardActed(Verdict, frozen=True, kw_only=True):
 # ------------------------------------------------------------------ what is now
 
 
-class Standing(Struct, frozen=True, kw_only=True, gc=False):
+@value
+class Standing:
     """What the tables hold of one logical stream at one moment, for whoever acts on it."""
 
     server: Origin
@@ -311,6 +340,8 @@ class Standing(Struct, frozen=True, kw_only=True, gc=False):
     """Why a resume with the credentials of the newest attempt was refused for good."""
     is_rejected: bool
     """An answer to one of its server requests was refused for good, with the credentials of the newest attempt."""
+    is_answering: bool
+    """An answer to one of its server requests is on its way: nobody knows yet whether it is taken."""
     has_server_requests: bool
     """Server requests were delivered in its session, or on itself without one, and may come again."""
     retry: int | None
@@ -318,15 +349,19 @@ class Standing(Struct, frozen=True, kw_only=True, gc=False):
     session: SessionStanding
 
 
-class Redelivery(Struct, frozen=True, kw_only=True, gc=False):
+@value
+class Redelivery:
     """What is known of a server request that was delivered again."""
 
     liveness: PromptLiveness
     is_covered: bool
     """The cursor of the resume that brought it stands at or after its first delivery."""
+    is_answering: bool
+    """An answer to it is on its way."""
 
 
-class Snapshot(Struct, frozen=True, kw_only=True, gc=False):
+@value
+class Snapshot:
     """The state of all tables at one moment; counts of events and evictions are totals since the start."""
 
     logical_streams: dict[tuple[Origin, StreamKind, StreamState], int]
