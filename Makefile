@@ -13,11 +13,10 @@ PYTHONS := python-3.10 python-3.12 python-3.13
 demo: .venv/ready
 	$(RUN)/python -m tests.e2e.demo
 
-# The matrix and the two halves of the suite run side by side: half of their time they wait, for packages, for
-# alerts, or for streams that have nothing to say.
+# The two halves of the suite run side by side, then the matrix: half of their time they wait, for packages, for
+# alerts, or for streams that have nothing to say. One that fails does not hide what the others have to say.
 test: system lint environments
-	$(MAKE) --jobs=2 --output-sync=target versions $(PYTHONS)
-	$(MAKE) --jobs=2 --output-sync=target suite-dashboards suite
+	$(MAKE) --keep-going --jobs=2 --output-sync=target suite-dashboards suite versions $(PYTHONS)
 
 # Real processes on a busy machine may miss a moment: what failed is told again, alone, and has to hold then.
 suite: .venv/ready
