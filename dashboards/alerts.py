@@ -64,6 +64,7 @@ class Build:
         about: tuple[str, ...],
         summary: str,
         description: str,
+        first: str,
         severity: Severity | None = None,
         variant: str = "",
     ) -> Alert:
@@ -77,8 +78,8 @@ class Build:
             keep=row["keep"],
             about=about,
             summary=summary,
-            description=f"{description} {_where(about)}".rstrip(),
-            runbook_url=f"{self.settings.runbooks}/{name}.md",
+            description=f"{description} {_where(about)} First: {first}",
+            runbook_url=self.settings.runbook(name),
             dashboard=self.settings.grafana + _link(about),
         )
 
@@ -101,6 +102,7 @@ def absent_alerts(settings: Settings) -> tuple[Alert, ...]:
             summary="A job that must report on its event streams reports nothing.",
             description="No series of the SSE instrumentation for a quarter of an hour: no other alert of "
             "this family can fire.",
+            first="see whether the program runs and its target is up.",
         )
         for job in settings.absent_jobs
     )
@@ -143,6 +145,7 @@ def _reconnect_storm(build: Build) -> tuple[Alert, ...]:
             about=SERVER,
             summary="Event streams of a server are reconnecting in a storm.",
             description=f"{_value('%.1f')} unplanned reconnects per stream and minute.",
+            first="see which cause leads; mostly the server or its proxy was restarted or deployed.",
         ),
     )
 
@@ -158,6 +161,7 @@ def _stream_stuck(build: Build) -> tuple[Alert, ...]:
             about=PROCESS,
             summary="An event stream reconnects again and again and gets nothing new.",
             description=f"{_value('%.0f')} reconnects in a row without progress.",
+            first="restart the client process; the call that hangs may have been carried out.",
         ),
     )
 
@@ -177,6 +181,7 @@ def _empty_replay_loop(build: Build) -> tuple[Alert, ...]:
             about=SERVER,
             summary="A server accepts resumed streams and ends them without an event.",
             description=f"{_value('%.0f')} empty replays a minute, nearly all that its reconnects bring.",
+            first="ask what was restarted or deployed at the server; its event store is lost or out of reach.",
         ),
     )
 
@@ -206,6 +211,7 @@ def _request_not_recovering(build: Build) -> tuple[Alert, ...]:
             about=SERVER,
             summary="A request whose stream was reconnected has no answer yet.",
             description=f"The oldest has been waiting for {{{{ humanizeDuration {VALUE} }}}}.",
+            first="see whether the tool may take that long; if not, cancel the call.",
         ),
     )
 
@@ -220,6 +226,7 @@ def _session_dead(build: Build) -> tuple[Alert, ...]:
             about=SERVER,
             summary="Sessions turn out to be dead after their streams were resumed with success.",
             description=f"{_value('%.0f')} sessions were lost right after a replay in a quarter of an hour.",
+            first="ask whether the server was restarted, or has replicas that do not share sessions.",
         ),
     )
 
@@ -238,6 +245,7 @@ def _reprompt_loop(build: Build) -> tuple[Alert, ...]:
             about=PROCESS,
             summary="A person or a model is shown the same prompt over and over.",
             description=f"One prompt came again {_value('%.0f')} times in a row and is still open.",
+            first="close the form and do not answer again; cancel the operation and start a new session.",
         ),
         build.alert(
             name,
@@ -247,6 +255,7 @@ def _reprompt_loop(build: Build) -> tuple[Alert, ...]:
             variant="asked again",
             summary="A server answers one request with the same demand for input over and over.",
             description=f"The same input was asked for again {_value('%.0f')} times in a row.",
+            first="cancel the call; look in the server's log for what it misses in the answer.",
         ),
     )
 
@@ -261,6 +270,7 @@ def _answers_rejected(build: Build) -> tuple[Alert, ...]:
             about=SERVER,
             summary="Answers to prompts do not reach the server's request.",
             description=f"{_value('%.0f')} answers were refused or had no effect in a quarter of an hour.",
+            first="start a new session; answering again leads nowhere.",
         ),
     )
 
@@ -279,6 +289,7 @@ def _retry_after_terminal(build: Build) -> tuple[Alert, ...]:
             about=PROCESS,
             summary="A client keeps retrying what can never succeed.",
             description=f"{_value('%.1f')} retries a minute after a final refusal.",
+            first="restart the client process; then look up the reason of the refusal on the dashboard.",
         ),
     )
 
@@ -294,6 +305,7 @@ def _requests_lost(build: Build) -> tuple[Alert, ...]:
             about=SERVER,
             summary="Requests are lost with the event streams that carried them.",
             description=f"{_value('%.0f')} requests lost their answer in a quarter of an hour.",
+            first="see the reasons on the dashboard; repeat calls only if that is safe.",
         ),
     )
 
@@ -308,6 +320,7 @@ def _stream_gave_up(build: Build) -> tuple[Alert, ...]:
             about=PROCESS,
             summary="A client gave up its notification stream while its session goes on.",
             description=f"{_value('%.0f')} sessions hear nothing from their server any more.",
+            first="restart the process, or end its session and start a new one.",
         ),
     )
 
@@ -323,6 +336,7 @@ def _guard_acting(build: Build) -> tuple[Alert, ...]:
             about=SERVER,
             summary="The guard stopped what clients would have repeated; the fault behind it is still there.",
             description=f"{_value('%.0f')} actions of the guard in a quarter of an hour.",
+            first="see which action it was on the dashboard, and follow the runbook of the fault behind it.",
         ),
     )
 
@@ -341,6 +355,7 @@ def _telemetry_errors(build: Build) -> tuple[Alert, ...]:
             summary="The SSE instrumentation contained an error of its own, or has too many series.",
             description=f"{_value('%.0f')} contained errors or overflowing metrics. The programs are not "
             "harmed, but the numbers may be wrong.",
+            first="report the traceback in the log of the program, with the version of the package.",
         ),
     )
 

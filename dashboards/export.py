@@ -4,7 +4,6 @@ python -m opentelemetry.instrumentation.httpx_sse export DIR --job agents --thre
 """
 
 import argparse
-import json
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from . import endpoint, grafana_rules, overview, pages, provisioning, rules
-from .panels import Json
+from .panels import json_text
 from .thresholds import Settings
 
 OVERVIEW_FILE: Final = "grafana/dashboards/sse-overview.json"
@@ -25,13 +24,9 @@ _URL: Final = re.compile(r"https?://[^\s\"'<>{}$]+")
 def dashboards(settings: Settings) -> dict[str, str]:
     """Every file of the dashboards by its path under `dashboards/`."""
     return {
-        OVERVIEW_FILE: _json(overview.build(settings)),
-        ENDPOINT_FILE: _json(endpoint.build(settings)),
+        OVERVIEW_FILE: json_text(overview.build(settings)),
+        ENDPOINT_FILE: json_text(endpoint.build(settings)),
     }
-
-
-def _json(dashboard: Json) -> str:
-    return json.dumps(dashboard, indent=2, ensure_ascii=False) + "\n"
 
 
 PARTS: Final[tuple[Callable[[Settings], Mapping[str, str]], ...]] = (
@@ -103,7 +98,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"what links in alerts begin with ({defaults.grafana})",
     )
     parser.add_argument(
-        "--runbooks", default=defaults.runbooks, type=_url, metavar="URL", help="where you serve the runbooks"
+        "--runbooks",
+        type=_url,
+        metavar="URL",
+        help="where you serve the runbooks; by default Grafana shows them, beside the dashboards",
     )
 
 
@@ -136,7 +134,7 @@ def settings_of(given: argparse.Namespace) -> Settings:
         absent_jobs=tuple(given.job) or defaults.absent_jobs,
         severity_page=given.severity_page,
         grafana=given.grafana,
-        runbooks=given.runbooks,
+        runbooks=given.runbooks or defaults.runbooks,
     )
     try:
         return chosen.override(given.threshold)

@@ -1,22 +1,67 @@
-"""The runbooks: written by hand, except for the table of numbers at the end of each, which is the settings'."""
+"""The runbooks: written by hand, except for the table of numbers at the end of each, which is the settings'.
 
+They are written out as files to be served anywhere, and as pages that Grafana shows: so the link in an alert
+leads somewhere as soon as the dashboards do.
+"""
+
+import re
 from pathlib import Path
 from typing import Final
 
-from .thresholds import Number, Row, Settings, duration
+from .frame import SCHEMA, TAG, link_to
+from .panels import Json, json_text
+from .thresholds import OVERVIEW_UID, RUNBOOK_UID, Number, Row, Settings, duration
 
 FOLDER: Final = "runbooks"
+GRAFANA_FOLDER: Final = "grafana/runbooks"
 HOME: Final = Path(__file__).parent / FOLDER
 HEADING: Final = "## Numbers\n"
+CONTENTS: Final = "README"
+"""The page that lists the others."""
 
 _SECONDS: Final = frozenset({"window", "age"})
+_LINK: Final = re.compile(r"\]\((\w+)\.md\)")
+_LINES: Final = 1.2
+"""Units of a panel's height that a line of text takes."""
 
 
 def files(settings: Settings) -> dict[str, str]:
-    """Every page by its path under `dashboards/`."""
-    return {
-        f"{FOLDER}/{path.name}": _page(path.read_text(encoding="utf-8"), path.stem, settings)
+    """Every page by its path under `dashboards/`, for people and for Grafana."""
+    pages = {
+        path.stem: _page(path.read_text(encoding="utf-8"), path.stem, settings)
         for path in sorted(HOME.glob("*.md"))
+    }
+    return {
+        **{f"{FOLDER}/{name}.md": text for name, text in pages.items()},
+        **{f"{GRAFANA_FOLDER}/{name}.json": json_text(_shown(name, text)) for name, text in pages.items()},
+    }
+
+
+def _shown(name: str, text: str) -> Json:
+    """A dashboard that is one page of text."""
+    title, _, body = text.partition("\n")
+    heading = title.removeprefix("# ")
+    return {
+        "uid": f"{RUNBOOK_UID}{name}",
+        "title": heading if name == CONTENTS else f"Runbook: {heading}",
+        "description": "What an alert means, who notices, how to find out, and what to do.",
+        "tags": [TAG, "runbook"],
+        "schemaVersion": SCHEMA,
+        "version": 1,
+        "editable": False,
+        "links": [link_to(OVERVIEW_UID)],
+        "panels": [
+            {
+                "id": 1,
+                "type": "text",
+                "title": "",
+                "gridPos": {"x": 0, "y": 0, "w": 24, "h": round(_LINES * body.count("\n"))},
+                "options": {
+                    "mode": "markdown",
+                    "content": _LINK.sub(rf"](/d/{RUNBOOK_UID}\1)", body).strip(),
+                },
+            }
+        ],
     }
 
 

@@ -3,6 +3,7 @@
 A dashboard is a list of sections, a section a list of panels; ids and places follow from their order.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -12,6 +13,12 @@ from .colours import COLOURS, HEALTHY, IDENTITY, RETRYABLE, TERMINAL, WAITING
 from .thresholds import Settings, Severity
 
 Json = dict[str, Any]
+
+
+def json_text(dashboard: Json) -> str:
+    """A dashboard as its file says it."""
+    return json.dumps(dashboard, indent=2, ensure_ascii=False) + "\n"
+
 
 COLUMNS: Final = 24
 DATASOURCE: Final[Mapping[str, str]] = MappingProxyType({"type": "prometheus", "uid": "${datasource}"})
@@ -143,7 +150,7 @@ class Section:
 
 
 def runbook(settings: Settings, alert: str) -> Json:
-    return {"title": f"Runbook: {alert}", "url": f"{settings.runbooks}/{alert}.md", "targetBlank": True}
+    return {"title": f"Runbook: {alert}", "url": settings.runbook_link(alert), "targetBlank": True}
 
 
 def _targets(queries: Iterable[Query], *, instant: bool = False, table: bool = False) -> list[Json]:

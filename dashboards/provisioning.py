@@ -21,6 +21,7 @@ SCRAPE: Final = 15.0
 """Seconds between scrapes of the example; over OTLP put the export interval here, 60 s unless it was changed."""
 
 DASHBOARDS: Final = "/etc/grafana/dashboards"
+RUNBOOKS: Final = "/etc/grafana/runbooks"
 IMAGES: Final = {
     "prometheus": "prom/prometheus:v3.5.0",
     "alertmanager": "prom/alertmanager:v0.28.1",
@@ -63,17 +64,29 @@ def datasource() -> str:
 
 
 def dashboards() -> str:
-    provider: dict[str, Data] = {
-        "name": TAG,
+    """Dashboards and runbooks, each in a folder of its own."""
+    return yaml(
+        {
+            "apiVersion": 1,
+            "providers": [
+                _provider(TAG, FOLDER, DASHBOARDS),
+                _provider(f"{TAG}-runbooks", f"{FOLDER}: runbooks", RUNBOOKS),
+            ],
+        }
+    )
+
+
+def _provider(name: str, folder: str, path: str) -> Data:
+    return {
+        "name": name,
         "orgId": 1,
-        "folder": FOLDER,
+        "folder": folder,
         "type": "file",
         "disableDeletion": False,
         "updateIntervalSeconds": 30,
         "allowUiUpdates": False,
-        "options": {"path": DASHBOARDS, "foldersFromFilesStructure": False},
+        "options": {"path": path, "foldersFromFilesStructure": False},
     }
-    return yaml({"apiVersion": 1, "providers": [provider]})
 
 
 # ------------------------------------------------------------------ compose
@@ -119,6 +132,7 @@ def compose() -> str:
             "volumes": [
                 "./grafana/provisioning:/etc/grafana/provisioning:ro",
                 f"./grafana/dashboards:{DASHBOARDS}:ro",
+                f"./grafana/runbooks:{RUNBOOKS}:ro",
             ],
             **beside,
         },

@@ -145,13 +145,18 @@ def _answers(book: Recordings, settings: Settings) -> None:
         f"sum {by(SERVER)} (increase({refused}[{window}]))",
     )
     first = book["answers_refused"]
-    for key, more in (("answers_failed", ineffective), ("answers", others)):
-        book.add(
-            key,
-            f"sse_client_{key}",
-            f"increase{window}",
-            f"{first} + sum {by(SERVER)} (increase({more}[{window}]))\nor\n{first}",
-        )
+    book.add(
+        "answers_failed",
+        "sse_client_answers_failed",
+        f"increase{window}",
+        f"{first} + sum {by(SERVER)} (increase({ineffective}[{window}]))\nor\n{first}",
+    )
+    book.add(
+        "answers",
+        "sse_client_answers",
+        f"increase{window}",
+        f"{first} + sum {by(SERVER)} (increase({others}[{window}]))",
+    )
 
 
 def _requests(book: Recordings, settings: Settings) -> None:

@@ -28,6 +28,9 @@ OVERVIEW_UID: Final = "sse-client-overview"
 ENDPOINT_UID: Final = "sse-client-endpoint"
 """Identifiers of the two dashboards; links in annotations use them."""
 
+RUNBOOK_UID: Final = "sse-client-"
+"""What the identifier of a runbook's page in Grafana begins with; the name of its alert follows."""
+
 
 @dataclass(frozen=True, slots=True)
 class Number:
@@ -230,8 +233,8 @@ class Settings:
     interval: float = 30.0
     """Seconds between evaluations."""
     grafana: str = "http://localhost:3000"
-    runbooks: str = "https://example.com/sse-client/runbooks"
-    """Where the runbook pages are served from."""
+    runbooks: str = ""
+    """Where the runbook pages are served from; empty if Grafana shows them, beside the dashboards."""
     severities: Mapping[str, str] = field(default_factory=dict)
     """Severity of single alerts, where it is not the table's."""
 
@@ -239,6 +242,14 @@ class Settings:
         """The value of the `severity` label."""
         chosen = self.severities.get(alert, severity or self.table[alert].severity)
         return self.severity_page if chosen == "critical" else chosen
+
+    def runbook(self, alert: str) -> str:
+        """The address of an alert's runbook, for a page that is read anywhere."""
+        return self.runbook_link(alert) if self.runbooks else f"{self.grafana}{self.runbook_link(alert)}"
+
+    def runbook_link(self, alert: str) -> str:
+        """The same for a link inside Grafana; `alert` may be a template."""
+        return f"{self.runbooks}/{alert}.md" if self.runbooks else f"/d/{RUNBOOK_UID}{alert}"
 
     def override(self, assignments: Iterable[str]) -> "Settings":
         """Settings with `ALERT.NUMBER=VALUE` applied; durations are written as in PromQL (`90s`, `10m`)."""

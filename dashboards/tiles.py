@@ -126,7 +126,7 @@ def tiles(settings: Settings) -> tuple[Panel, ...]:
 
 def alerts_table(settings: Settings, *, one_server: bool = False, width: int = 13) -> Panel:
     pages = {settings.severity_page: TERMINAL[0], "warning": RETRYABLE[0], "info": WAITING[0]}
-    link = {"title": "Runbook", "url": f"{settings.runbooks}/${{__value.raw}}.md", "targetBlank": True}
+    link = {"title": "Runbook", "url": settings.runbook_link("${__value.raw}"), "targetBlank": True}
     return table(
         "Alerts that fire: a click on the name opens its runbook",
         About(

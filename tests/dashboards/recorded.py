@@ -9,12 +9,15 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 from dashboards.details import EVERY
 from tests.dashboards.promtool.expressions import selected
 from tests.dashboards.promtool.runner import rules_of
+
+RULES: Final = "rules.yml"
+"""Named without its folder: the second at which a group is evaluated follows from the name of its file."""
 
 Serving = Callable[[Path], AbstractContextManager[str]]
 """A Prometheus over a folder of blocks; its URL."""
@@ -35,8 +38,12 @@ def record(text: str, data: Path, serving: Serving, *, start: float, end: float)
     for some in passes(text):
         group = {"name": "recorded", "interval": f"{EVERY:g}s", "rules": some}
         with tempfile.TemporaryDirectory() as folder, serving(data) as url:
-            rules = Path(folder) / "rules.yml"
-            rules.write_text(yaml.safe_dump({"groups": [group]}), encoding="utf-8")
-            span = [f"--start={start:.0f}", f"--end={end:.0f}", f"--url={url}", f"--output-dir={data}"]
-            command = ["promtool", "tsdb", "create-blocks-from", "rules", *span, str(rules)]
-            subprocess.run(command, check=True, capture_output=True)
+            Path(folder, RULES).write_text(yaml.safe_dump({"groups": [group]}), encoding="utf-8")
+            span = [
+                f"--start={start:.0f}",
+                f"--end={end:.0f}",
+                f"--url={url}",
+                f"--output-dir={data.resolve()}",
+            ]
+            command = ["promtool", "tsdb", "create-blocks-from", "rules", *span, RULES]
+            subprocess.run(command, check=True, capture_output=True, cwd=folder)

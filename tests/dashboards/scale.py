@@ -5,8 +5,10 @@
 
 Every process exports what the instrumentation exports for a server from the start, and moves a little of it. The
 hour is written as OpenMetrics, made into blocks by `promtool tsdb create-blocks-from openmetrics`, a batch of
-processes at a time, and read by a Prometheus that scrapes nothing. Reported are the series of a process, the time
-of every rule and of the group, and memory; and, by scraping, what one series costs in the head of a Prometheus.
+processes at a time, and read by a Prometheus that scrapes nothing; what the rules would have recorded in that hour is
+added. Reported are the series of a process, the time of every query of both dashboards, at one moment and as the graph
+of the hour, the time of every rule and of all groups, and memory; and, by scraping, what one series costs in the head
+of a Prometheus.
 """
 
 import argparse
@@ -25,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import promql_parser as pql
 import yaml
 from dashboards import endpoint, overview
 from dashboards.catalogue import METRICS, exported, label
@@ -34,6 +37,7 @@ from tests.dashboards import lint
 from tests.dashboards.live.live import JOB, free_port
 from tests.dashboards.promtool.behaviour import BUSY, polling
 from tests.dashboards.promtool.series import Level, When
+from tests.dashboards.recorded import record
 
 from opentelemetry.instrumentation.httpx_sse import _names
 
@@ -157,6 +161,7 @@ def prometheus(home: Path, data: Path, config: Mapping[str, Any]) -> Iterator[tu
         f"--web.listen-address=127.0.0.1:{port}",
         "--storage.tsdb.retention.time=100y",
         "--query.timeout=10m",
+        "--query.max-samples=500000000",
     ]
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=(home / "log").open("w"))
     url = f"http://127.0.0.1:{port}"
@@ -173,6 +178,13 @@ def prometheus(home: Path, data: Path, config: Mapping[str, Any]) -> Iterator[tu
         child.wait()
 
 
+@contextmanager
+def url_of(home: Path, data: Path) -> Iterator[str]:
+    """The URL of a Prometheus over some data."""
+    with prometheus(home, data, {}) as (url, _):
+        yield url
+
+
 @dataclass(frozen=True, slots=True)
 class Cost:
     """What a query returns and takes: seconds by the clock, the best of some, and of the processor, on average."""
@@ -182,13 +194,24 @@ class Cost:
     processor: float
 
 
-def ask(url: str, pid: int, expr: str, moment: float, *, repeats: int = REPEATS) -> Cost:
+def at(moment: float) -> dict[str, float]:
+    """One moment, as a table or a rule asks."""
+    return {"time": moment}
+
+
+def until(moment: float) -> dict[str, float]:
+    """The hour before, as a graph of 240 points asks."""
+    return {"start": moment - HOUR, "end": moment, "step": HOUR / 240}
+
+
+def ask(url: str, pid: int, expr: str, when: Mapping[str, float], *, repeats: int = REPEATS) -> Cost:
     """Ask the same several times. On a busy machine the processor's time is the one to trust."""
-    query = urllib.parse.urlencode({"query": expr, "time": moment, "timeout": "10m"})
+    query = urllib.parse.urlencode({"query": expr, **when, "timeout": "10m"})
+    path = "query" if "time" in when else "query_range"
     times, found, before = [], 0, processor(pid)
     for _ in range(repeats):
         began = time.perf_counter()
-        with urllib.request.urlopen(f"{url}/api/v1/query?{query}", timeout=600) as answer:  # noqa: S310 - as above
+        with urllib.request.urlopen(f"{url}/api/v1/{path}?{query}", timeout=600) as answer:  # noqa: S310 - as above
             found = len(json.load(answer)["data"]["result"])
         times.append(time.perf_counter() - began)
     return Cost(found, min(times), (processor(pid) - before) / repeats)
@@ -216,29 +239,34 @@ def measure_rules(home: Path, data: Path, moment: float) -> None:
         for group in yaml.safe_load(rules(Settings()))["groups"]:
             together = 0.0
             for rule in group["rules"]:
-                cost = ask(url, pid, rule["expr"], moment)
+                cost = ask(url, pid, rule["expr"], at(moment))
                 together += cost.processor
                 name = rule.get("record") or rule["alert"]
                 print(f"{cost.clock:7.3f}  {cost.processor:7.3f}  {cost.series:6d}  {name}", flush=True)
-            total += together
-            print(f"         {together:7.3f}          {group['name']}")
+            seconds = pql.parse_duration(group["interval"]).total_seconds()
+            total += together * Settings().interval / seconds
+            print(f"         {together:7.3f}          {group['name']}, every {seconds:g} s")
         print(f"         {total:7.3f}          all groups, every {Settings().interval:g} s")
         print(f"memory after the rules: {memory(pid):.0f} MB")
 
 
 def measure_dashboards(home: Path, data: Path, moment: float) -> None:
-    """Every query of both dashboards, once, at one moment: a graph asks for as many moments as it is wide."""
+    """Every query of both dashboards, once: at one moment, and as it is asked, which is the whole hour for a graph."""
     with prometheus(home, data, {}) as (url, pid):
         for name, dashboard in BUILT.items():
             costs = []
             for panel, target in lint.targets(dashboard):
-                cost = ask(url, pid, lint.fill(target["expr"], dashboard), moment, repeats=1)
-                costs.append((cost.processor, cost.series, panel["title"]))
+                expr = lint.fill(target["expr"], dashboard)
+                now = ask(url, pid, expr, at(moment), repeats=1)
+                asked = now if target["instant"] else ask(url, pid, expr, until(moment), repeats=1)
+                costs.append((asked.processor, now.processor, now.series, panel["title"]))
             costs.sort(reverse=True)
-            total = sum(processor for processor, *_ in costs)
-            print(f"{name}: {len(costs)} queries, {total:.1f} s of the processor; the slowest:")
-            for processor_seconds, series, title in costs[:8]:
-                print(f"  {processor_seconds:7.3f}  {series:6d}  {title}", flush=True)
+            once, whole = sum(now for _, now, *_ in costs), sum(asked for asked, *_ in costs)
+            print(
+                f"{name}: {len(costs)} queries, {once:.1f} s of the processor at one moment, {whole:.1f} s as asked"
+            )
+            for asked_seconds, now_seconds, series, title in costs[:12]:
+                print(f"  {asked_seconds:7.3f}  {now_seconds:7.3f}  {series:6d}  {title}", flush=True)
 
 
 def measure_head(home: Path, processes: int, servers: int) -> None:
@@ -324,8 +352,11 @@ def main() -> None:
         else:
             moments = range(start, start + HOUR + 1, given.interval)
             write_blocks(data, given.processes, given.servers, moments)
-            stamp.write_text(str(start), encoding="ascii")
             print(f"blocks written in {time.monotonic() - began:.0f} s")
+            stamp.write_text(str(start), encoding="ascii")
+        began = time.monotonic()
+        record(rules(Settings()), data, lambda folder: url_of(home, folder), start=start, end=start + HOUR)
+        print(f"recordings added in {time.monotonic() - began:.0f} s")
         measure_dashboards(home, data, start + HOUR)
         measure_rules(home, data, start + HOUR)
         measure_head(home, min(given.processes, HEAD_PROCESSES), given.servers)

@@ -1,5 +1,6 @@
 """The runbooks: a page for every alert, with every part that somebody needs at night, and nothing out of date."""
 
+import json
 import re
 from pathlib import Path
 
@@ -70,6 +71,29 @@ def test_nothing_that_does_not_exist(alert: str) -> None:
 
     assert set(PROMISES.findall(text)) <= VARIABLES
     assert all((HOME / link).is_file() for link in links)
+
+
+@pytest.mark.parametrize("alert", [*ALERTS, "README"])
+def test_a_page_that_grafana_shows(alert: str) -> None:
+    """The link of an alert leads to a page that is provisioned beside the dashboards, and says what the file says."""
+    shown = json.loads(files(Settings())[f"grafana/runbooks/{alert}.json"])
+    (panel,) = shown["panels"]
+    words = re.findall(r"\w+", re.sub(r"\(/d/sse-client-(\w+)\)", r"(\1.md)", panel["options"]["content"]))
+
+    assert f"/d/{shown['uid']}" == Settings().runbook_link(alert)
+    assert len(shown["uid"]) <= 40
+    assert panel["type"] == "text"
+    assert panel["options"]["mode"] == "markdown"
+    assert words == re.findall(r"\w+", PAGES[alert].partition("\n")[2])
+    assert "$" not in panel["options"]["content"]
+
+
+def test_runbooks_that_are_served_elsewhere() -> None:
+    """With an address of one's own every link leads there, in pages and in dashboards alike."""
+    settings = Settings(runbooks="https://wiki.example.org/sse")
+
+    assert settings.runbook("SSEStreamStuck") == "https://wiki.example.org/sse/SSEStreamStuck.md"
+    assert settings.runbook_link("SSEStreamStuck") == settings.runbook("SSEStreamStuck")
 
 
 def test_paths_exist() -> None:

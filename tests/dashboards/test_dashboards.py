@@ -16,7 +16,7 @@ from dashboards import colours, endpoint, export, overview, queries, tiles
 from dashboards.catalogue import METRICS, SERIES, name_of
 from dashboards.endpoint_sessions import ADVICE
 from dashboards.frame import TITLES
-from dashboards.thresholds import ENDPOINT_UID, OVERVIEW_UID, TABLE, Settings
+from dashboards.thresholds import ENDPOINT_UID, OVERVIEW_UID, RUNBOOK_UID, TABLE, Settings
 from tests.dashboards import lint
 from tests.dashboards.tsc import check
 
@@ -338,7 +338,7 @@ def test_the_number_of_an_alert_is_drawn_where_it_is_seen(build: Any) -> None:
         drawn = steps(shown[number])
         assert drawn & {n.value or 0.5 for n in TABLE[alert].numbers.values() if n.unit != "window"}
         if shown[number]["type"] == "timeseries":
-            assert f"/{alert}.md" in json.dumps(shown[number]["links"])
+            assert f"/d/{RUNBOOK_UID}{alert}" in json.dumps(shown[number]["links"])
 
 
 def test_every_alert_has_its_place_on_the_overview() -> None:
@@ -372,8 +372,10 @@ def test_links_lead_to_dashboards_that_exist() -> None:
     """In panels, in tables, and in the annotations of alerts; and each dashboard leads to the other."""
     everything = export.files(Settings())
     found = {uid for text in everything.values() for uid in re.findall(r"/d/([\w-]+)", text)}
+    there = {json.loads(text)["uid"] for path, text in everything.items() if path.endswith(".json")}
 
-    assert found == {OVERVIEW_UID, ENDPOINT_UID}
+    assert found - {RUNBOOK_UID} <= there
+    assert {OVERVIEW_UID, ENDPOINT_UID, *(f"{RUNBOOK_UID}{alert}" for alert in TABLE)} <= found
     for uid, dashboard in BUILT.items():
         (link,) = dashboard["links"]
         assert link["url"] == f"/d/{next(other for other in BUILT if other != uid)}"

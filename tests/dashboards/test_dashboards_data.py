@@ -6,6 +6,7 @@ import shutil
 import socket
 import subprocess
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,23 +46,23 @@ def serving(data: Path) -> Iterator[str]:
     command += [f"--web.listen-address={host}", "--storage.tsdb.retention.time=100y"]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as server:
         try:
-            wait(address)
+            wait(f"http://{host}")
             yield f"http://{host}"
         finally:
             server.terminate()
 
 
-def wait(address: tuple[str, int], seconds: float = 60) -> None:
-    """Until somebody listens there."""
+def wait(url: str, seconds: float = 60) -> None:
+    """Until it answers questions; it listens before that."""
     limit = time.monotonic() + seconds
-    while not listens(address):
+    while not ready(url):
         assert time.monotonic() < limit
         time.sleep(0.1)
 
 
-def listens(address: tuple[str, int]) -> bool:
+def ready(url: str) -> bool:
     try:
-        socket.create_connection(address, timeout=5).close()
+        urllib.request.urlopen(f"{url}/-/ready", timeout=5).close()  # noqa: S310 - our own
     except OSError:
         return False
     return True

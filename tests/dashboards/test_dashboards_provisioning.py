@@ -48,12 +48,15 @@ def test_grafana_rules_ask_the_provisioned_data_source() -> None:
 
 
 def test_dashboards_are_provided_from_the_folder_that_compose_mounts() -> None:
-    """The path of the provider is where the container has the committed JSON; nobody edits it there."""
-    (provider,) = read(provisioning.DASHBOARDS_FILE)["providers"]
+    """A provider's path is where the container has the committed JSON, runbooks beside; nobody edits it there."""
+    providers = read(provisioning.DASHBOARDS_FILE)["providers"]
+    paths = [provider["options"]["path"] for provider in providers]
 
-    assert f"./grafana/dashboards:{provider['options']['path']}:ro" in SERVICES["grafana"]["volumes"]
-    assert provider["type"] == "file"
-    assert provider["allowUiUpdates"] is False
+    for folder, path in zip(("dashboards", "runbooks"), paths, strict=True):
+        assert f"./grafana/{folder}:{path}:ro" in SERVICES["grafana"]["volumes"]
+        assert any(name.startswith(f"grafana/{folder}/") for name in FILES)
+    assert len({provider["name"] for provider in providers}) == len({*paths}) == len(providers)
+    assert all(provider["type"] == "file" and not provider["allowUiUpdates"] for provider in providers)
     home = SERVICES["grafana"]["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
     assert (HERE / "grafana/dashboards" / Path(home).name).is_file()
 

@@ -120,10 +120,10 @@ def test_texts(rule: dict[str, Any]) -> None:
     assert "$" not in "".join(texts.values())
     assert "{{" not in texts["summary"]
     assert texts["summary"].endswith(".")
-    assert texts["description"].endswith(".")
+    assert re.search(r"\. First: [a-z].+\.$", texts["description"])
     assert placed == set(ABOUT[rule["alert"]])
     assert not re.search(r"\{\{ \.Value", texts["description"])
-    assert texts["runbook_url"] == f"{SETTINGS.runbooks}/{rule['alert']}.md"
+    assert texts["runbook_url"] == f"{SETTINGS.grafana}/d/sse-client-{rule['alert']}"
     assert texts["dashboard"].startswith(f"{SETTINGS.grafana}/d/sse-client-")
 
 

@@ -150,10 +150,18 @@ ANSWERS_REJECTED: Final = (
         ),
         fires=(quarter("SSEAnswersRejected", says="3"),),
     ),
+    *(
+        Scenario(
+            title=f"5 of 20 are told: {outcome}",
+            happenings=answered(When(), 15, 5, at=12.1, outcome=outcome),
+            fires=(quarter("SSEAnswersRejected"),),
+        )
+        for outcome in ("unknown_request", "session_lost", "rejected", "ineffective")
+    ),
     Scenario(
-        title="5 refused of 20 are told",
-        happenings=answered(When(), 15, 5, at=12.1),
-        fires=(quarter("SSEAnswersRejected"),),
+        title="two without effect in each of two processes are four",
+        happenings=answered(When(on=("app-1", "app-2")), 1, 2, at=12.1, outcome="ineffective"),
+        fires=(quarter("SSEAnswersRejected", says="4"),),
     ),
     Scenario(
         title="answers that a server refuses are told beside one that takes them",
