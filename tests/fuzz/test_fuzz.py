@@ -18,7 +18,13 @@ from opentelemetry.instrumentation.httpx_sse._events import (
 )
 from opentelemetry.instrumentation.httpx_sse._ledger import Ledger
 from opentelemetry.instrumentation.httpx_sse._observer import Observer
-from opentelemetry.instrumentation.httpx_sse._verdicts import StreamEnded, StreamMoved, StreamOpened, Verdict
+from opentelemetry.instrumentation.httpx_sse._verdicts import (
+    EmptyReplay,
+    StreamEnded,
+    StreamMoved,
+    StreamOpened,
+    Verdict,
+)
 
 from . import deciding
 from .__main__ import TARGETS, fuzz, shares
@@ -41,9 +47,10 @@ def test_no_input_at_all_breaks_nothing(name: str) -> None:
     TARGETS[name][0](Draw(b""))
 
 
-def played(facts: Iterable[Event]) -> list[Verdict]:
+def played(facts: Iterable[Event], *, step: float = 1.0) -> list[Verdict]:
+    """What a new ledger concludes from facts that are `step` seconds apart."""
     one = Ledger()
-    return [verdict for n, fact in enumerate(facts) for verdict in one.observe(fact, at=float(n))]
+    return [verdict for n, fact in enumerate(facts) for verdict in one.observe(fact, at=n * step)]
 
 
 def get(exchange: int, **also: object) -> Sent:
@@ -174,3 +181,31 @@ def test_a_get_with_the_cursor_of_a_listen_stream_names_listed_label_sets() -> N
             ]
         )
     )
+
+
+@pytest.mark.parametrize(
+    "carried",
+    [
+        Message(kind=MessageKind.RESPONSE, id="q"),
+        Message(kind=MessageKind.REQUEST, id=1, method="ping"),
+        Message(kind=MessageKind.REQUEST, id=1, method="tools/call"),
+    ],
+    ids=["answer", "ping", "call"],
+)
+def test_an_empty_replay_that_a_redirect_led_to_names_listed_label_sets(carried: Message) -> None:
+    """Some clients send `Last-Event-ID` on every POST; the GET that a redirect makes of one is a resume."""
+    facts: list[Event] = [
+        get(1, mcp=True, session="s"),
+        opened(1),
+        Received(exchange=1, event_id="e1", cursor="e1", has_data=True),
+        Ended(exchange=1, how="exhausted"),
+        get(2, http_method="POST", mcp=True, session="s", messages=(carried,)),
+        Answered(exchange=2, status=303, is_stream=False, location=b"u"),
+        Ended(exchange=2, how="exhausted"),
+        get(3, target=b"u", mcp=True, session="s", cursor="e1"),
+        opened(3),
+        Ended(exchange=3, how="exhausted"),
+    ]
+    found = played(facts, step=0.01)
+    deciding.listed(found)
+    assert sum(isinstance(verdict, EmptyReplay) for verdict in found) == 1

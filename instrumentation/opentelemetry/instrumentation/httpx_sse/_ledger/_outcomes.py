@@ -113,7 +113,8 @@ def _settle_at_end(state: State, flight: Flight, stream: Logical, attempt: Attem
                     kind=stream.kind,
                     request_state=stream.request_state,
                 )
-            yield _classified(flight, stream, ruling)
+            # A replay is a resume's, also when the GET is what a redirect has made of an answer or of a probe.
+            yield _classified(flight, stream, ruling, "resume")
     else:
         yield from _settle(flight, stream, attempt, outcome, "continue")
 
@@ -180,11 +181,13 @@ def point_of(flight: Flight) -> FailurePoint:
     return "request"
 
 
-def _classified(flight: Flight, stream: Logical, ruling: Ruling) -> Classified:
+def _classified(
+    flight: Flight, stream: Logical, ruling: Ruling, point: FailurePoint | None = None
+) -> Classified:
     return Classified(
         server=stream.origin,
         exchange=flight.exchange,
-        point=point_of(flight),
+        point=point or point_of(flight),
         disposition=ruling.disposition,
         reason=ruling.reason,
     )
