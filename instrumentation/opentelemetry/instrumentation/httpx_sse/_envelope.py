@@ -148,10 +148,10 @@ def read_data(data: bytes, tail: bytes = b"", *, liveness_key: str | None = None
 
     `tail` is not empty when the event was too large to be kept: then `data` is its head.
     """
-    if tail:
-        return _guess(data, tail)
     if data.startswith(_BEGINNINGS):
         return next(found for head, found in _ORDINARY.items() if data.startswith(head))
+    if tail:
+        return _guess(data, tail)
     start = data.lstrip()[:1]
     if start == b"{":
         message = _read_one(data, liveness_key)

@@ -4,7 +4,7 @@ The facade between host and core. It turns what passes by into facts, stamps the
 the ledger concludes to a sink. It knows neither httpx nor OpenTelemetry; requests and responses are met by shape.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal, Protocol
 from urllib.parse import urljoin
 
@@ -62,6 +62,10 @@ class Home(Protocol):
 
     def leave(self, *events: Event) -> None:
         """From a finalizer: to be observed later."""
+
+
+def _refuse(_: bytes) -> bool:
+    return False
 
 
 def error_kind(error: BaseException) -> ErrorKind:
@@ -140,7 +144,7 @@ class Exchange:
     @property
     def last_event_id(self) -> str:
         if self._skim is not None:
-            self._skim.tell()
+            return self._skim.last_event_id
         return self._scanner.last_event_id if self._scanner is not None else ""
 
     # -------------------------------------------------------------- the request
@@ -228,10 +232,15 @@ class Exchange:
             return b""
         return self._joined(where.decode("latin-1"))
 
+    @property
+    def quick(self) -> Callable[[bytes], bool]:
+        """What is offered the next chunk before `receive` is: True if it took it. Not the same after a `receive`."""
+        return self._skim.read if self._skim is not None and self._skim.is_ready else _refuse
+
     def receive(self, chunk: bytes) -> None:
         """A chunk of the body is about to be given to the client."""
         at = self._clock()
-        if self._skim is not None and self._skim.read(chunk, at):
+        if self._skim is not None and self._skim.read_many(chunk, at):
             return
         if self._is_over:
             return
@@ -253,12 +262,18 @@ class Exchange:
             self._scan(self._scanner, piece, at)
 
     def _scan(self, scanner: Scanner, piece: bytes, at: float) -> None:
-        events: list[Event] = [self._received(block, scanner) for block in scanner.receive(piece)]
-        if scanner.comments != self._seen_comments:
+        blocks = scanner.receive(piece)
+        has_comments = scanner.comments != self._seen_comments
+        if self._skim is not None and not has_comments and self._skim.take_in(blocks, at):
+            return
+        events: list[Event] = [self._received(block, scanner) for block in blocks]
+        if has_comments:
             fresh = scanner.comments - self._seen_comments
             self._seen_comments = scanner.comments
             events.append(Skimmed(exchange=self.number, event_type="comment", count=fresh))
         if events:
+            if self._skim is not None:
+                self._skim.give_way()
             self._observer.observe(self, events, at)
             if self._skim is None and self._inflater is None:
                 self._skim = self._observer.skim(self.number, scanner)

@@ -160,7 +160,7 @@ class Scanner:
         self._line = bytearray()  # the line that has no end yet
         self._rest = _KEEP
         self._tail = bytearray()
-        self._data = bytearray()
+        self._data: list[bytes | bytearray] = []
         self._begin()
 
     def skim(self, sort: Callable[[bytes], Sort | None], chunk: bytes) -> tuple[Sort, list[bytes]] | None:
@@ -342,17 +342,27 @@ class Scanner:
         held = self._size
         self._size += end - start
         if self._size <= self._limit:
-            self._data += source[start:end]
+            self._hold(source[start:end])
             return
         if held <= self._limit:
-            self._tail += self._data[-TAIL:]
-            del self._data[HEAD:]
-        if len(self._data) < HEAD:
-            self._data += source[start : min(end, start + HEAD - len(self._data))]
+            self._tail += b"".join(piece[-TAIL:] for piece in self._data)[-TAIL:]
+            self._data = [b"".join(piece[:HEAD] for piece in self._data)[:HEAD]]
+        missing = HEAD - sum(map(len, self._data))
+        if missing:
+            self._hold(source[start : min(end, start + missing)])
         self._tail += source[max(start, end - TAIL) : end]
         # Cut now and then only: a cut for every byte would move all the others.
         if len(self._tail) > 2 * TAIL:
             del self._tail[:-TAIL]
+
+    def _hold(self, piece: bytes) -> None:
+        """Large pieces are kept as they are: to copy them would cost as much as all the rest."""
+        if len(piece) >= HEAD:
+            self._data.append(piece)
+        elif self._data and isinstance(last := self._data[-1], bytearray):
+            last += piece
+        else:
+            self._data.append(bytearray(piece))
 
     def _end_block(self, blocks: list[Block]) -> None:
         """9.2.6: "Set the last event ID string [...] to the value of the last event ID buffer"."""
@@ -361,14 +371,16 @@ class Scanner:
                 self.last_event_id = self._id
             tail = bytes(self._tail[-TAIL:])
             blocks.append(
-                Block(self._type, bytes(self._data), tail, self._size, self._id, self._retry, self._has_data)
+                Block(
+                    self._type, b"".join(self._data), tail, self._size, self._id, self._retry, self._has_data
+                )
             )
             self._begin()
 
     def _begin(self) -> None:
         self._fields = False  # none yet that is not ignored
         self._type = ""
-        self._data.clear()
+        self._data = []
         self._tail.clear()
         self._size = 0
         self._id = None

@@ -115,16 +115,21 @@ class Watch:
 class _Chunks:
     """What both colours of iterator share: each step of the body is told to the exchange."""
 
-    __slots__ = ("_containment", "_exchange", "_receive")
+    __slots__ = ("_containment", "_exchange", "_quick")
 
     def __init__(self, exchange: Exchange, containment: Containment) -> None:
         self._exchange = exchange
-        self._receive: Callable[[bytes], None] = exchange.receive
+        self._quick = exchange.quick
         self._containment = containment
+
+    def receive(self, chunk: bytes) -> None:
+        """A chunk that `_quick` did not take."""
+        self._exchange.receive(chunk)
+        self._quick = self._exchange.quick
 
     def broke(self, error: Exception) -> None:
         """Our own error: the rest of this body is let pass."""
-        self._receive = _ignore
+        self._quick = _ignore
         self._containment.contain("receive", error)
 
     def ended(self, site: Site, *error: BaseException) -> None:
@@ -134,17 +139,17 @@ class _Chunks:
             self._containment.contain(site, own)
 
 
-def _ignore(_: bytes) -> None:
+def _ignore(_: bytes) -> bool:
     """After an error of ours in the middle of a body its rest cannot be understood."""
+    return True
 
 
 class _SyncChunks(_Chunks):
-    __slots__ = ("_chunks", "_next")
+    __slots__ = ("_chunks",)
 
     def __init__(self, chunks: Iterator[bytes], exchange: Exchange, containment: Containment) -> None:
         super().__init__(exchange, containment)
         self._chunks: Any = chunks
-        self._next = chunks.__next__
 
     def __iter__(self) -> Iterator[bytes]:
         return self
@@ -157,7 +162,7 @@ class _SyncChunks(_Chunks):
 
     def __next__(self) -> bytes:
         try:
-            chunk = self._next()
+            chunk: bytes = next(self._chunks)
         except StopIteration:
             self.ended("exhausted")
             raise
@@ -165,7 +170,8 @@ class _SyncChunks(_Chunks):
             self.ended("failed", error)
             raise
         try:
-            self._receive(chunk)
+            if not self._quick(chunk):
+                self.receive(chunk)
         except Exception as error:  # noqa: BLE001
             self.broke(error)
         return chunk
@@ -177,12 +183,11 @@ class _AsyncChunks(_Chunks):
     It can do what a generator can, since httpx2 closes a stream's iterator only if it looks like one.
     """
 
-    __slots__ = ("_chunks", "_next")
+    __slots__ = ("_chunks",)
 
     def __init__(self, chunks: AsyncIterator[bytes], exchange: Exchange, containment: Containment) -> None:
         super().__init__(exchange, containment)
         self._chunks: Any = chunks
-        self._next = chunks.__anext__
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
@@ -202,7 +207,7 @@ class _AsyncChunks(_Chunks):
 
     async def __anext__(self) -> bytes:
         try:
-            chunk = await self._next()
+            chunk: bytes = await anext(self._chunks)
         except StopAsyncIteration:
             self.ended("exhausted")
             raise
@@ -210,7 +215,8 @@ class _AsyncChunks(_Chunks):
             self.ended("failed", error)
             raise
         try:
-            self._receive(chunk)
+            if not self._quick(chunk):
+                self.receive(chunk)
         except Exception as error:  # noqa: BLE001
             self.broke(error)
         return chunk
