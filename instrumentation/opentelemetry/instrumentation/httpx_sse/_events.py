@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
     # Frozen for whoever checks types only: to make a dataclass that is frozen takes three times as long, and several
     # are made of every call.
-    value = dataclass(slots=True, kw_only=True)
+    value = dataclass(slots=True, kw_only=True, unsafe_hash=True)
 
 JsonId = int | str
 """A JSON-RPC request id. Ids are scoped by direction (MCP, basic protocol, Messages)."""
