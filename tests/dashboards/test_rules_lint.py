@@ -163,16 +163,20 @@ def test_nothing_is_divided_by_zero() -> None:
 
 UNZEROED = {
     ("SSEReconnectStorm", "sse_client_reconnects_total"): (
-        "legacy and other streams: one reconnect of a kind, cause and process is missed, of forty"
+        "legacy and other streams: a storm is 3 a minute for minutes, so a series is there after its first 20 s; "
+        "the alert is that much later, never missed"
     ),
     ("SSEEmptyReplayLoop", "sse_client_reconnect_outcomes_total"): (
-        "listen, legacy and other streams: the divisor misses one outcome of a kind and process, of twenty"
+        "listen, legacy and other streams, in the divisor: too high a share if many processes live for one good "
+        "reconnect only; in one that goes on, one outcome of twenty"
     ),
     ("SSEAnswersRejected", "sse_client_answers_total"): (
-        "roots/list and other requests that are no prompts: one refused answer of a method and process is missed"
+        "roots/list and other requests that are no prompts: the first refused answer of each process is missed, so "
+        "three processes with one each are; one that goes on is seen"
     ),
     ("SSERequestsLost", "sse_client_events_total"): (
-        "responses in the divisor: one answer of a kind and process is missed, of a hundred"
+        "responses, in the divisor: too high a share if processes live for one call only; in one that goes on, one "
+        "answer of a hundred"
     ),
 }
 """Label sets that an alert reads and that appear with their first event, whose first step increase() misses."""

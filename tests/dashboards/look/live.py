@@ -1,6 +1,9 @@
 """Draw both dashboards from a live run: real clients, real faults, a real Prometheus.
 
-python -m tests.dashboards.look.live dashboards/grafana --seconds 420
+    python -m tests.dashboards.look.live dashboards/pictures --seconds 1500
+
+The rules run at their own pace, since the committed dashboards read what they record: give it a quarter of an hour
+at least.
 """
 
 import argparse
@@ -10,12 +13,16 @@ import time
 from pathlib import Path
 from typing import Final
 
+from dashboards.thresholds import Settings
 from tests.dashboards.live import live
 from tests.dashboards.live.clients import Case, at_work
 from tests.e2e.environments import prepare
 
 CHECKOUT: Final = Path(__file__).resolve().parents[3]
 DASHBOARDS: Final = CHECKOUT / "dashboards" / "grafana" / "dashboards"
+SCRAPE: Final = 15.0
+"""Seconds between two scrapes, as in the example."""
+
 PICTURES: Final = {"sse-overview": None, "sse-endpoint": "stale prompt"}
 """Each dashboard, and the case whose server it is narrowed to."""
 
@@ -35,10 +42,11 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path, help="where the pictures go")
-    parser.add_argument("--seconds", type=float, default=420.0, help="how long the clients work")
+    parser.add_argument("--seconds", type=float, default=1500.0, help="how long the clients work")
     wanted = parser.parse_args()
     prepare(("mcp1", "mcp2"))
-    with live.stack() as stack, at_work(CASES, seconds=wanted.seconds) as running:
+    settings = Settings(absent_jobs=(live.JOB,), interval=SCRAPE)
+    with live.stack(settings) as stack, at_work(CASES, seconds=wanted.seconds) as running:
         for one in running.values():
             stack.watch(*one.targets)
         time.sleep(wanted.seconds - 10)
