@@ -37,6 +37,7 @@ RESULT_BODY_LIMIT: Final = 256 * 1024
 """Bytes of a JSON result that are peeked at; of a longer one, head and tail."""
 
 _NO_STREAM: Final = (204, 205, 304)
+_NO_HEADERS: Final[dict[bytes, bytes]] = {}
 
 
 class Companion(Protocol):
@@ -200,6 +201,7 @@ class Exchange:
             if sent is None:
                 return False
             self.announce(sent)
+        self._headers = _NO_HEADERS  # described; a stream may be open for long
         coding = found.get(b"content-encoding", b"").strip().lower().decode("latin-1")
         try:
             self._inflater = None if coding in IDENTITY else Inflater(coding)
