@@ -50,6 +50,8 @@ def _shown(name: str, text: str) -> Json:
         "version": 1,
         "editable": False,
         "links": [link_to(OVERVIEW_UID)],
+        "templating": {"list": []},
+        "annotations": {"list": []},
         "panels": [
             {
                 "id": 1,

@@ -2,6 +2,7 @@
 import type * as grafana from '@grafana/schema';
 import type * as stat from '@grafana/schema/dist/esm/raw/composable/stat/panelcfg/x/StatPanelCfg_types.gen';
 import type * as table from '@grafana/schema/dist/esm/raw/composable/table/panelcfg/x/TablePanelCfg_types.gen';
+import type * as text from '@grafana/schema/dist/esm/raw/composable/text/panelcfg/x/TextPanelCfg_types.gen';
 import type * as timeseries from '@grafana/schema/dist/esm/raw/composable/timeseries/panelcfg/x/TimeSeriesPanelCfg_types.gen';
 
 // An enum of strings becomes the set of its values, at every depth.
@@ -61,6 +62,7 @@ type Panel<Type extends string, Options, Custom> = Omit<
 export type timeseriesPanel = Panel<'timeseries', timeseries.Options, timeseries.FieldConfig>;
 export type statPanel = Panel<'stat', stat.Options, Record<never, never>>;
 export type tablePanel = Panel<'table', table.Options, table.FieldConfig>;
+export type textPanel = Omit<Json<grafana.Panel>, 'type' | 'options'> & { type: 'text'; options: Partial<Json<text.Options>> };
 export type rowPanel = Json<grafana.RowPanel>;
 
 // `definition` of a query variable and the Prometheus part of an annotation are legal and not in the schema.
