@@ -65,7 +65,7 @@ def _now(settings: Settings) -> tuple[Panel, ...]:
             About(
                 "Each process that talks to this server. Counts are over the time range; streaks, age and "
                 "rate are now. A coloured cell is past the limit of its alert.",
-                "zeros or nothing, and no colour.",
+                "zeros, and no colour.",
                 "if one process has all the colour, restart its sessions; if all have some, it is the "
                 "server.",
             ),

@@ -97,7 +97,7 @@ def _worst(settings: Settings) -> tuple[Panel, ...]:
             About(
                 "Each server that clients talked to. Counts are over the time range; streaks, age and rate "
                 "are now. A coloured cell is past the limit of its alert.",
-                "zeros or nothing, and no colour.",
+                "zeros, and no colour.",
                 "open the server of the first row.",
             ),
             [

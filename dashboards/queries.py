@@ -170,12 +170,17 @@ def faults_per_minute(*labels: str) -> str:
 
 def faults_in_range(*labels: str) -> str:
     """All faults together, by server or process: what the worst ones are sorted by."""
-    return f"sum{by(*labels)} ({told_apart('fault', _faults('increase', RANGE, *labels))})"
+    return _or_none(f"sum{by(*labels)} ({told_apart('fault', _faults('increase', RANGE, *labels))})", *labels)
 
 
 def happened(metric: str, *labels: str) -> str:
     """How often, in the time range."""
-    return count(metric, *labels)
+    return _or_none(count(metric, *labels), *labels)
+
+
+def _or_none(counted: str, *labels: str) -> str:
+    """Where a recording says nothing, 0: a column of a table is there whether something happened or not."""
+    return f"{counted} or 0 * {highest(STREAK, *labels)}"
 
 
 # ------------------------------------------------------------------ streams
