@@ -103,6 +103,34 @@ def test_a_prompt_that_was_cancelled_later_in_the_same_replay_is_not_presented(w
     assert world.marks() == ["prompt_dropped"]
 
 
+def test_a_prompt_whose_answer_is_on_its_way_is_judged_when_the_answer_is_settled(world: World) -> None:
+    """The replay is quiet long before the refusal comes: nobody is asked again in between."""
+    slow = Reply(UNKNOWN.status, UNKNOWN.media, chunks=(0.4, *UNKNOWN.chunks))
+    replay = Reply(chunks=(event(PROMPT, "e2"), 0.8, event(result(1), "e5")))
+    told: list[Got] = []
+
+    async def play(client: McpClient) -> list[Got]:
+        if not client.family.is_async:
+            pytest.skip("two exchanges at once")
+        import anyio  # noqa: PLC0415
+
+        async def answer() -> None:
+            await client.post(ANSWER)
+
+        await client.post(CALL)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(answer)
+            await anyio.sleep(0.05)
+            told.append(await client.get("e1"))
+        return told
+
+    (got,) = world.run(prompted(replay, answer=slow), play)
+
+    assert PROMPT not in got.messages
+    assert got.failure["data"]["reason"] == "rejected"
+    assert world.marks() == ["prompt_dropped", "operation_failed"]
+
+
 def test_a_prompt_that_was_answered_is_not_presented_again(world: World) -> None:
     """The answer was acknowledged: the operation goes on without another."""
     replay = Reply(chunks=(event(PROMPT, "e2"), 0.2, event(result(1), "e5")))

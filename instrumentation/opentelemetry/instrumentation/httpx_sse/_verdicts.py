@@ -340,8 +340,6 @@ class Standing:
     """Why a resume with the credentials of the newest attempt was refused for good."""
     is_rejected: bool
     """An answer to one of its server requests was refused for good, with the credentials of the newest attempt."""
-    is_answering: bool
-    """An answer to one of its server requests is on its way: nobody knows yet whether it is taken."""
     has_server_requests: bool
     """Server requests were delivered in its session, or on itself without one, and may come again."""
     retry: int | None
@@ -357,7 +355,7 @@ class Redelivery:
     is_covered: bool
     """The cursor of the resume that brought it stands at or after its first delivery."""
     is_answering: bool
-    """An answer to it is on its way."""
+    """An answer to it is on its way: nobody knows yet whether it is taken."""
 
 
 @value

@@ -78,6 +78,8 @@ def _answer_sent(state: State, flight: Flight, message: Message) -> Verdicts:
         prompt = state.prompts.get((flight.dialogue.number, message.id))
     is_late = prompt is not None and prompt.stream is not None and prompt.stream.is_terminal
     flight.replies.append(Reply(message, prompt, "late" if is_late else "in_time"))
+    if prompt is not None:
+        prompt.answer = flight.exchange
     if prompt is not None and prompt.hopeless_with == flight.sent.credentials:
         yield RetriedAfterTerminal(server=flight.place.origin, exchange=flight.exchange, point="answer")
 
@@ -238,6 +240,7 @@ def redelivery(state: State, flight: Flight, prompt: Prompt, message: Message, a
     return Redelivery(
         liveness=liveness_of(prompt, message, at=at, submission_deadline=deadline),
         is_covered=_is_covered(prompt, flight.cursor),
+        is_answering=prompt.answer is not None and prompt.answer in state.flights,
     )
 
 

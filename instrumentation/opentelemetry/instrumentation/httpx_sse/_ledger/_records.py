@@ -108,6 +108,8 @@ class Prompt:
     is_answered: bool = False
     ack_unspent: bool = False
     """An acknowledged answer that has not yet shown itself ineffective."""
+    answer: int | None = None
+    """The exchange that carries the newest answer to it."""
     hopeless_with: Digest | None = None
     """The credentials of the answer that was refused as unknown or for a lost session."""
     streak: int = 0

@@ -36,6 +36,11 @@ class Held:
     def has_doubts(self) -> bool:
         return bool(self._pieces)
 
+    @property
+    def doubts(self) -> list[Message]:
+        """The server requests that are in doubt."""
+        return [message for _, message in self._pieces if message is not None]
+
     def is_full(self, at: float) -> bool:
         """Whether it is time to judge, quiet or not."""
         return bool(self._pieces) and (at - self._since >= SECONDS or self._size + len(self.rest) >= BYTES)

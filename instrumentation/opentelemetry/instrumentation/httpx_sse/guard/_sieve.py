@@ -61,9 +61,18 @@ class Sieve:
         return given
 
     def quiet(self) -> bytes:
-        """No chunk came in time: what was held back is judged, and given."""
+        """No chunk came in time: what was held back is judged, and given.
+
+        While an answer to one of its server requests is on its way it is not: a refusal may come any moment.
+        """
+        if self._is_answering() and not self._held.is_full(self._script.observer.clock()):
+            return b""
         self._judge()
         return self._held.release()
+
+    def _is_answering(self) -> bool:
+        known = [self._script.observer.redelivery(self._script.exchange, m) for m in self._held.doubts]
+        return any(redelivery is not None and redelivery.is_answering for redelivery in known)
 
     def finish(self) -> None:
         """The body is over: the replay is as quiet as it will be."""
