@@ -89,10 +89,11 @@ class Observer:
         with self._lock:
             if self.waiting:
                 self._hand_over()
-            verdicts: tuple[Verdict, ...] = ()
+            found: list[Verdict] = []
             for event in events:
-                verdicts += self._ledger.observe(event, at=at)
-        if verdicts:
+                found += self._ledger.observe(event, at=at)
+        if found:
+            verdicts = tuple(found)
             if exchange is not None and exchange.companion is not None:
                 verdicts = exchange.companion.hear(verdicts)
             self._tell(exchange, verdicts)
