@@ -106,7 +106,7 @@ def test_a_prompt_that_was_cancelled_later_in_the_same_replay_is_not_presented(w
 def test_a_prompt_whose_answer_is_on_its_way_is_judged_when_the_answer_is_settled(world: World) -> None:
     """The replay is quiet long before the refusal comes: nobody is asked again in between."""
     slow = Reply(UNKNOWN.status, UNKNOWN.media, chunks=(0.4, *UNKNOWN.chunks))
-    replay = Reply(chunks=(event(PROMPT, "e2"), 0.8, event(result(1), "e5")))
+    replay = Reply(chunks=(0.2, event(PROMPT, "e2"), 0.8, event(result(1), "e5")))
     told: list[Got] = []
 
     async def play(client: McpClient) -> list[Got]:
@@ -115,12 +115,13 @@ def test_a_prompt_whose_answer_is_on_its_way_is_judged_when_the_answer_is_settle
         import anyio  # noqa: PLC0415
 
         async def answer() -> None:
+            while not world.wire.resumes:  # noqa: ASYNC110 - the server is in a thread of its own
+                await anyio.sleep(0.005)
             await client.post(ANSWER)
 
         await client.post(CALL)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(answer)
-            await anyio.sleep(0.05)
             told.append(await client.get("e1"))
         return told
 
@@ -129,6 +130,58 @@ def test_a_prompt_whose_answer_is_on_its_way_is_judged_when_the_answer_is_settle
     assert PROMPT not in got.messages
     assert got.failure["data"]["reason"] == "rejected"
     assert world.marks() == ["prompt_dropped", "operation_failed"]
+
+
+@pytest.mark.parametrize(("seconds", "resumes"), [(0.4, 0), (3.0, 1)])
+def test_a_resume_waits_for_what_becomes_of_an_answer_but_not_for_ever(
+    world: World, seconds: float, resumes: int
+) -> None:
+    """A refusal that comes within a second fails the operation before its stream is resumed; a later one does not."""
+    slow = Reply(UNKNOWN.status, UNKNOWN.media, chunks=(seconds, *UNKNOWN.chunks))
+    told: list[Got] = []
+
+    async def play(client: McpClient) -> list[Got]:
+        if not client.family.is_async:
+            pytest.skip("two exchanges at once")
+        import anyio  # noqa: PLC0415
+
+        await client.post(CALL)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.post, ANSWER)
+            await anyio.sleep(0.05)
+            told.append(await client.get("e2"))
+            tasks.cancel_scope.cancel()
+        return told
+
+    (got,) = world.run(prompted(EMPTY, answer=slow), play)
+
+    assert world.wire.resumes == resumes
+    assert [got.failure.get("data", {}).get("reason")] == [None if resumes else "rejected"]
+
+
+def test_a_resume_that_is_cancelled_while_it_waits_never_leaves(world: World) -> None:
+    """And the next one, when the answer was taken, goes as it should."""
+    slow = Reply(202, "", chunks=(0.3,))
+
+    async def play(client: McpClient) -> list[Got]:
+        if not client.family.is_async:
+            pytest.skip("two exchanges at once")
+        import anyio  # noqa: PLC0415
+
+        await client.post(CALL)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.post, ANSWER)
+            await anyio.sleep(0.05)
+            with anyio.move_on_after(0.1) as scope:
+                await client.get("e2")
+            assert scope.cancelled_caught
+            assert world.wire.resumes == 0
+        return [await client.get("e2")]
+
+    (got,) = world.run(prompted(Reply(chunks=(event(result(1), "e3"),)), answer=slow), play)
+
+    assert got.messages == [result(1)]
+    assert world.wire.resumes == 1
 
 
 def test_a_prompt_that_was_answered_is_not_presented_again(world: World) -> None:

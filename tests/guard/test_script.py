@@ -335,6 +335,7 @@ def test_no_connection_left_for_a_probe_is_no_doubt() -> None:
 @pytest.mark.parametrize(
     "where",
     [
+        "_await_answers",
         "_refuse",
         "_made",
         "_last_words",

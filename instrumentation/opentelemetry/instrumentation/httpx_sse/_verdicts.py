@@ -340,6 +340,8 @@ class Standing:
     """Why a resume with the credentials of the newest attempt was refused for good."""
     is_rejected: bool
     """An answer to one of its server requests was refused for good, with the credentials of the newest attempt."""
+    is_answering: bool
+    """An answer to one of its server requests is on its way: nobody knows yet whether it is taken."""
     has_server_requests: bool
     """Server requests were delivered in its session, or on itself without one, and may come again."""
     retry: int | None

@@ -83,7 +83,7 @@ class Ledger:
     def standing(self, stream: int) -> Standing | None:
         """What is known of a logical stream now, by its number; None when it is not known any more."""
         logical = self._state.streams.peek(stream)
-        return None if logical is None else _outcomes.standing(logical)
+        return None if logical is None else _outcomes.standing(self._state, logical)
 
     def redelivery(self, exchange: int, message: Message, *, at: float) -> Redelivery | None:
         """What is known at `at` of a server request that `exchange` has brought, if it had been delivered before."""

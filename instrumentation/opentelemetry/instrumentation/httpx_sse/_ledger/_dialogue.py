@@ -240,7 +240,7 @@ def redelivery(state: State, flight: Flight, prompt: Prompt, message: Message, a
     return Redelivery(
         liveness=liveness_of(prompt, message, at=at, submission_deadline=deadline),
         is_covered=_is_covered(prompt, flight.cursor),
-        is_answering=prompt.answer is not None and prompt.answer in state.flights,
+        is_answering=state.is_answering(prompt),
     )
 
 

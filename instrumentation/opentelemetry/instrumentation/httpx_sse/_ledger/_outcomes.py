@@ -300,7 +300,7 @@ def concluded(state: State, stream: Logical, *, exchange: int) -> Verdicts:
     state.spend(stream)
 
 
-def standing(stream: Logical) -> Standing:
+def standing(state: State, stream: Logical) -> Standing:
     """What is known of a logical stream now, seen with the credentials of its newest attempt."""
     credentials = stream.attempt.credentials if stream.attempt is not None else b""
     is_known = stream.refused_with == credentials
@@ -313,6 +313,7 @@ def standing(stream: Logical) -> Standing:
         is_answered=stream.is_terminal and is_known,
         refusal=refusal.reason if refusal is not None else None,
         is_rejected=stream.rejected_with == credentials,
+        is_answering=any(state.is_answering(prompt) for prompt in stream.prompts),
         has_server_requests=stream.dialogue.has_server_requests,
         retry=stream.retry,
         session=_sessions.standing(stream.place.session),

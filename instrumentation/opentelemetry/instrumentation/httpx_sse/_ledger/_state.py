@@ -50,6 +50,10 @@ class State:
     def number(self) -> int:
         return next(self._numbers)
 
+    def is_answering(self, prompt: Prompt) -> bool:
+        """Whether an answer to a server request is on its way: nobody knows yet whether it is taken."""
+        return prompt.answer is not None and prompt.answer in self.flights
+
     # -------------------------------------------------------------- places and sessions
 
     def place(self, origin: Origin, pool: int) -> Place:

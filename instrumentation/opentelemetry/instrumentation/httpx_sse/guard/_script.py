@@ -2,7 +2,8 @@
 
 The ledger's verdicts and a stream's standing decide; the script only acts on them:
 
-1. A resume that cannot bring anything is answered here (`_decisions.HOPELESS`).
+1. A resume waits while an answer to one of its stream's server requests is on its way, for a second at most. One that
+   cannot bring anything is answered here (`_decisions.HOPELESS`).
 2. A stream that was opened with a cursor is given to the client when the session is known to live (`_probing`).
 3. Of a resumed stream, responses that were delivered before are left out, and server requests that were delivered
    before are held back until the replay is quiet, and judged (`_replay.RULES`).
@@ -21,7 +22,7 @@ from .._events import MessageKind
 from .._exchange import Exchange
 from .._names import DROPS, GuardAction, Site
 from .._observer import Observer
-from .._steps import QUIET, Close, Deliver, Next, Over, Respond, Send, Source, Step, Watch
+from .._steps import QUIET, Close, Deliver, Next, Over, Respond, Send, Sleep, Source, Step, Watch
 from .._verdicts import (
     AttemptBegun,
     GuardActed,
@@ -33,11 +34,15 @@ from .._verdicts import (
 from ._answers import event
 from ._decisions import End, Ending, Memory, Resume, Settings, at_end, at_resume
 from ._errors import ERROR_CODE, GuardError
+from ._held import SECONDS
 from ._probing import probed, without_coding
 from ._sieve import Sieve
 
 QUIET_SECONDS: Final = 0.05
 """A replay that brings nothing for so long is over: what follows is news."""
+
+POLL: Final = 0.02
+"""Seconds between two looks at an answer that is on its way."""
 
 Steps = Generator[Step, Any, None]
 
@@ -238,6 +243,7 @@ class GuardScript:
     def _play(self) -> Steps:
         request = self.request
         if self.is_resume:
+            yield from self._await_answers()
             refused = yield from self._refuse()
             if refused:
                 return
@@ -277,6 +283,20 @@ class GuardScript:
             self.exchange.unanswered(error)
         except Exception as own:  # noqa: BLE001
             self.guard.containment.contain("begin", own)
+
+    def _await_answers(self) -> Steps:
+        """A resume waits for what becomes of an answer to its stream's server requests: a refusal makes it vain."""
+        if self.settings.dry_run or "operation_failed" in self.settings.disabled:
+            return
+        until = self.observer.clock() + SECONDS
+        while (standing := self.standing) is not None and standing.is_answering and standing.pending:
+            if self.observer.clock() >= until:
+                return
+            try:
+                yield Sleep(POLL)
+            except BaseException as error:
+                self._unanswered(error)
+                raise
 
     def _refuse(self) -> Generator[Step, Any, bool]:
         """Whether the resume was answered here."""
