@@ -5,6 +5,7 @@ nox -f tests/noxfile.py -t pythons -t versions   # what `make test` runs
 nox -f tests/noxfile.py -s python-3.12  # one cell
 """
 
+import os
 import shutil
 from pathlib import Path
 from typing import Final
@@ -31,6 +32,17 @@ SEAM: Final = (
     "tests/trust/test_containment.py",
     *FAST,
 )
+STORIES: Final = (
+    "tests/stories/test_loopback.py",
+    "-k",
+    "httpx-sync or httpx2-async",
+    "-q",
+    "-p",
+    "no:cacheprovider",
+)
+"""Stories over a connection, by each library and each colour once."""
+ACCEPTANCE: Final = os.environ.get("ACCEPTANCE", "")
+"""A program that every cell has to pass as well; none unless it is named."""
 PYTHONS: Final = ("3.10", "3.11", "3.12", "3.13")
 
 CELLS: Final[dict[str, tuple[str, ...]]] = {
@@ -70,6 +82,14 @@ def prepare(session: nox.Session, *requirements: str) -> None:
         session.install("--quiet", *requirements)
 
 
+def told(session: nox.Session, *options: str) -> None:
+    """The stories, and the acceptance program if there is one; posargs choose among the other tests only."""
+    if not session.posargs:
+        session.run("python", "-m", "pytest", *STORIES, *options)
+    if ACCEPTANCE:
+        session.run("python", ACCEPTANCE)
+
+
 def on_python(version: str) -> None:
     found = interpreter(version)
 
@@ -83,6 +103,7 @@ def on_python(version: str) -> None:
             session.skip(f"no Python {version} under ~/.pyenv/versions or on PATH")
         prepare(session)
         session.run("python", "-m", "pytest", *CORE, *session.posargs)
+        told(session)
 
 
 def with_versions(name: str, requirements: tuple[str, ...]) -> None:
@@ -91,6 +112,7 @@ def with_versions(name: str, requirements: tuple[str, ...]) -> None:
         """The tests of the seam on versions that are held back."""
         prepare(session, *requirements)
         session.run("python", "-m", "pytest", *SEAM, *OLD, *session.posargs)
+        told(session, *OLD)
 
 
 for _version in PYTHONS:
