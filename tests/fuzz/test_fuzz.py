@@ -101,6 +101,19 @@ def test_a_listen_request_that_carries_a_cursor_names_listed_label_sets() -> Non
     deciding.listed(played(facts))
 
 
+def test_a_listen_request_that_is_redirected_names_listed_label_sets() -> None:
+    """Also while its body is still being read, and with the cursor of another stream on the GET."""
+    listen = Message(kind=MessageKind.REQUEST, id=1, method="subscriptions/listen")
+    facts: list[Event] = [
+        get(1, http_method="POST", mcp=True, session="s", messages=(listen,)),
+        Answered(exchange=1, status=301, is_stream=False, location=b"u"),
+        get(2, target=b"u", mcp=True, session="s", cursor="e3"),
+        opened(2),
+        Ended(exchange=2, how="exhausted"),
+    ]
+    deciding.listed(played(facts))
+
+
 def test_a_post_that_is_redirected_to_a_get_names_listed_label_sets() -> None:
     """Clients follow a 303 with a GET; what that is refused with has a place in the catalogue."""
     answer = Message(kind=MessageKind.RESPONSE, id="q")

@@ -311,7 +311,9 @@ class Flight:
     @property
     def cursor(self) -> str | None:
         """What a GET resumes from. Some clients send `Last-Event-ID` on every POST, where it means nothing."""
-        return self.sent.cursor if self.sent.http_method == "GET" else None
+        # A listen stream has none, also when its GET is what a redirect has made of a POST.
+        is_listen = self.stream is not None and self.stream.kind == "listen"
+        return self.sent.cursor if self.sent.http_method == "GET" and not is_listen else None
 
     @property
     def is_answer(self) -> bool:
