@@ -1,10 +1,20 @@
 """Errors of ours stay ours: the host's result is untouched, each is counted by site, and logged once per site."""
 
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from opentelemetry.metrics import NoOpMeterProvider
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import (
+    InMemoryMetricReader,
+    MetricExporter,
+    MetricExportResult,
+    PeriodicExportingMetricReader,
+)
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.trace import NoOpTracerProvider
 from tests.conftest import Family, Memory
 from tests.lifecycle.world import done, total
@@ -219,3 +229,133 @@ def test_a_clock_that_raises(family: Family, memory: Memory, monkeypatch: pytest
     )
     monkeypatch.setattr(client._otel_httpx_sse.observer, "clock", fail)
     assert family.run(lambda: exchanges(family, client)) == without
+
+
+# ------------------------------------------------------------------ exporters
+
+LONG = 30.0
+"""Seconds after which something that is blocked will not come back by itself."""
+PAUSE = 0.01
+"""Seconds between exports."""
+
+
+class Gate:
+    """Where an exporter is stuck until somebody lets it through."""
+
+    def __init__(self) -> None:
+        self.is_reached = threading.Event()
+        self._is_open = threading.Event()
+
+    def pass_through(self) -> None:
+        self.is_reached.set()
+        assert self._is_open.wait(LONG), "nobody opened it"
+
+    def open(self) -> None:
+        self._is_open.set()
+
+
+class StuckMetrics(MetricExporter):
+    """Takes metrics, and does not come back."""
+
+    def __init__(self, gate: Gate) -> None:
+        super().__init__()
+        self._gate = gate
+
+    def export(self, *_: Any, **__: Any) -> MetricExportResult:
+        self._gate.pass_through()
+        return MetricExportResult.SUCCESS
+
+    def force_flush(self, timeout_millis: float = 0) -> bool:
+        return True
+
+    def shutdown(self, timeout_millis: float = 0, **_: Any) -> None:
+        self._gate.open()
+
+
+class StuckSpans(SpanExporter):
+    """Takes spans, and does not come back."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+
+    def export(self, *_: Any) -> SpanExportResult:
+        self._gate.pass_through()
+        return SpanExportResult.SUCCESS
+
+
+class Stuck(NamedTuple):
+    """Providers whose telemetry gets stuck."""
+
+    providers: dict[str, Any]
+    shut_down: Callable[[], object]
+    begin: Callable[[], object] = lambda: None
+    """Called when instruments are made: nobody can make any while a collection is stuck."""
+
+
+def stuck_metrics(gate: Gate) -> Stuck:
+    reader = PeriodicExportingMetricReader(StuckMetrics(gate), export_interval_millis=PAUSE * 1000)
+    provider = MeterProvider([reader], shutdown_on_exit=False)
+    return Stuck({"meter_provider": provider}, provider.shutdown)
+
+
+def stuck_collection(gate: Gate) -> Stuck:
+    """Somebody else's instrument on the same provider blocks a collection in the middle."""
+
+    def block(_: Any) -> list[Any]:
+        gate.pass_through()
+        return []
+
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader], shutdown_on_exit=False)
+    provider.get_meter("somebody else").create_observable_gauge("stuck", callbacks=[block])
+    scrape = threading.Thread(target=reader.get_metrics_data)
+
+    def shut_down() -> None:
+        scrape.join(LONG)
+        provider.shutdown()
+
+    return Stuck({"meter_provider": provider}, shut_down, scrape.start)
+
+
+def stuck_spans(gate: Gate) -> Stuck:
+    """Its queue is full after a few spans, and overflows."""
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(
+        BatchSpanProcessor(
+            StuckSpans(gate), max_queue_size=2, max_export_batch_size=1, schedule_delay_millis=PAUSE * 1000
+        )
+    )
+    provider.get_tracer("somebody else").start_span("first").end()
+    return Stuck({"tracer_provider": provider}, provider.shutdown)
+
+
+STUCK: dict[str, Callable[[Gate], Stuck]] = {
+    "metric exporter": stuck_metrics,
+    "collection": stuck_collection,
+    "span exporter": stuck_spans,
+}
+
+
+@pytest.mark.parametrize("name", STUCK)
+def test_an_exporter_that_blocks(family: Family, name: str) -> None:
+    """While telemetry is stuck on its way out, the host goes on as if there were none."""
+    gate, client, met = Gate(), client_of(family), list[Log]()
+    without = family.run(lambda: exchanges(family, client))
+    stuck = STUCK[name](gate)
+    HTTPXSSEInstrumentor.instrument_client(client, **stuck.providers)
+    stuck.begin()
+    try:
+        assert gate.is_reached.wait(LONG)
+
+        def play() -> None:
+            met.extend(family.run(lambda: exchanges(family, client)) for _ in range(4))
+
+        host = threading.Thread(target=play, daemon=True)
+        host.start()
+        host.join(LONG / 2)
+        assert not host.is_alive(), "the host waits for an exporter"
+    finally:
+        gate.open()
+        stuck.shut_down()
+    assert met == [without] * 4
+    assert not client._otel_httpx_sse.containment.errors
