@@ -5,25 +5,22 @@ An exchange is one HTTP request and its response. Its facts come in this order:
 Times are no part of a fact: they are given to the ledger beside it.
 """
 
-from dataclasses import dataclass
+import dataclasses
+from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ._names import EventType
 
-T = TypeVar("T")
-
 if TYPE_CHECKING:
-    from typing_extensions import dataclass_transform
-
-    @dataclass_transform(frozen_default=True, kw_only_default=True)
-    def value(cls: type[T]) -> type[T]:
-        """A class of values."""
-
+    from dataclasses import dataclass as dataclass  # noqa: PLC0414 - the verdicts are made by it as well
 else:
-    # Frozen for whoever checks types only: to make a dataclass that is frozen takes three times as long, and several
-    # are made of every call.
-    value = dataclass(slots=True, kw_only=True, unsafe_hash=True)
+
+    def dataclass(*, frozen: bool, **options: bool) -> Callable[[type], type]:
+        """Frozen for whoever checks types: a dataclass that is frozen at run time takes three times as long to make,
+        and several are made of every call."""
+        return dataclasses.dataclass(**options, unsafe_hash=frozen)
+
 
 JsonId = int | str
 """A JSON-RPC request id. Ids are scoped by direction (MCP, basic protocol, Messages)."""
@@ -53,7 +50,7 @@ class MessageKind(Enum):
     """No JSON-RPC message."""
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """One thing that a server asks for inside a result or an error: its method and whether it is a page to visit."""
 
@@ -62,7 +59,7 @@ class Asked:
     is_url: bool = False
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """One JSON-RPC message, without its payload.
 
@@ -116,7 +113,7 @@ class Body(NamedTuple):
 NO_BODY = Body("", ())
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
     """A request leaves the client."""
 
@@ -139,7 +136,7 @@ class Sent:
     """Sent by this package, to learn whether a session lives."""
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Unanswered:
     """The request ended without a response: connecting, sending or waiting for headers failed."""
 
@@ -147,7 +144,7 @@ class Unanswered:
     error: ErrorKind
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
     """The head of the response came."""
 
@@ -162,7 +159,7 @@ class Answered:
     """3xx: digest of the URL that the response points to."""
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
     """An event came on a stream (WHATWG, Server-sent events, dispatch the event)."""
 
@@ -183,7 +180,7 @@ class Received:
     """2024-11-05: digest of the URL that an `endpoint` event names."""
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Skimmed:
     """Events of one type that decide nothing by themselves, counted in bulk."""
 
@@ -196,7 +193,7 @@ class Skimmed:
     """How many of them had an id that is no longer known: older ones, when there were too many."""
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
     """The response's body ended, or the client stopped reading it."""
 
@@ -210,7 +207,7 @@ class Ended:
     """The content coding proved unreadable on the way."""
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Concluded:
     """In the server's place, the client was given an error as the response to all that a logical stream owed it."""
 
@@ -220,7 +217,7 @@ class Concluded:
     error_code: int
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PoolClosed:
     """An httpx transport object is gone, and with it every connection that it held."""
 

@@ -3,7 +3,7 @@
 Field names are the last parts of the attribute names in `_names`, so that one table can map them.
 """
 
-from ._events import JsonId, Origin, value
+from ._events import JsonId, Origin, dataclass
 from ._names import (
     AnswerOutcome,
     AnswerTiming,
@@ -35,7 +35,7 @@ from ._names import (
 )
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """The root of all verdicts."""
 
@@ -47,7 +47,7 @@ class Verdict:
 # ------------------------------------------------------------------ streams and attempts
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptBegun(Verdict):
     """A request that opens a stream, or tries to, belongs to this logical stream."""
 
@@ -64,14 +64,14 @@ class AttemptBegun(Verdict):
     request_id: JsonId | None
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StreamOpened(Verdict):
     """The event stream's headers came."""
 
     kind: StreamKind
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StreamMoved(Verdict):
     """The first event showed that an open stream is of another kind than it was counted under."""
 
@@ -79,7 +79,7 @@ class StreamMoved(Verdict):
     before: StreamKind
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FirstEvent(Verdict):
     """The first event of a stream came, `seconds` after the start of its request."""
 
@@ -87,7 +87,7 @@ class FirstEvent(Verdict):
     seconds: float
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StreamEnded(Verdict):
     """An open stream ended."""
 
@@ -99,7 +99,7 @@ class StreamEnded(Verdict):
     """Seconds without a byte before the end; None when the client chose the end, or the answer had come."""
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptEnded(Verdict):
     """An attempt is over, whether it got a stream or not; the last verdict of its span."""
 
@@ -108,7 +108,7 @@ class AttemptEnded(Verdict):
     error_type: str | None
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reconnected(Verdict):
     """An attempt to open a stream for a logical stream that had one, or had tried, before."""
 
@@ -117,7 +117,7 @@ class Reconnected(Verdict):
     cursor: ReconnectCursor
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReconnectDelayed(Verdict):
     """How long a client waited before it reconnected."""
 
@@ -125,7 +125,7 @@ class ReconnectDelayed(Verdict):
     retry_hint: RetryHint
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReconnectSettled(Verdict):
     """What a reconnect brought (design 3.2)."""
 
@@ -134,7 +134,7 @@ class ReconnectSettled(Verdict):
     disposition: Disposition
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EmptyReplay(Verdict):
     """A resume with a cursor was accepted and ended without one event."""
 
@@ -142,7 +142,7 @@ class EmptyReplay(Verdict):
     request_state: RequestState
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StreamLost(Verdict):
     """A standalone or listen stream ended for good while its session went on."""
 
@@ -150,7 +150,7 @@ class StreamLost(Verdict):
     reason: LossReason
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLost(Verdict):
     """A client request's stream ended for good before its response."""
 
@@ -161,7 +161,7 @@ class RequestLost(Verdict):
 # ------------------------------------------------------------------ failures and retries
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Classified(Verdict):
     """A failed exchange, and whether another try can succeed (design 3.5)."""
 
@@ -170,7 +170,7 @@ class Classified(Verdict):
     reason: FailureReason
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RetriedAfterTerminal(Verdict):
     """Something that had failed for good was tried again."""
 
@@ -180,7 +180,7 @@ class RetriedAfterTerminal(Verdict):
 # ------------------------------------------------------------------ sessions
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Probed(Verdict):
     """A request's answer showed something of the session's life (design 3.3)."""
 
@@ -195,7 +195,7 @@ class Probed(Verdict):
     """The logical stream whose replay it follows."""
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionConfirmed(Verdict):
     """A replay's doubt was settled, `seconds` after the replay's headers."""
 
@@ -204,7 +204,7 @@ class SessionConfirmed(Verdict):
     seconds: float
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionLost(Verdict):
     """The server does not know the session any more."""
 
@@ -212,7 +212,7 @@ class SessionLost(Verdict):
     signal: SessionSignal
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionEnded(Verdict):
     """A session is over, `seconds` after it was first seen: deleted, lost, or its transport closed."""
 
@@ -221,17 +221,17 @@ class SessionEnded(Verdict):
     error_type: str | None
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRevived(Verdict):
     """A lost session answered again."""
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeadSessionRequest(Verdict):
     """A request was sent on a session that was already lost."""
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeadSessionEvents(Verdict):
     """Messages were replayed from a session that then proved dead."""
 
@@ -241,7 +241,7 @@ class DeadSessionEvents(Verdict):
 # ------------------------------------------------------------------ dialogue
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerRequested(Verdict):
     """A server request was delivered."""
 
@@ -250,7 +250,7 @@ class ServerRequested(Verdict):
     liveness: PromptLiveness
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reprompted(Verdict):
     """A prompt was delivered again."""
 
@@ -259,7 +259,7 @@ class Reprompted(Verdict):
     liveness: PromptLiveness
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerSettled(Verdict):
     """What became of an answer to a server request."""
 
@@ -274,14 +274,14 @@ class AnswerSettled(Verdict):
     """The logical stream that had delivered the server request."""
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerIneffective(Verdict):
     """A prompt was delivered again although its answer had been acknowledged."""
 
     method: str
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Responded(Verdict):
     """A response to a client request was delivered."""
 
@@ -289,7 +289,7 @@ class Responded(Verdict):
     request_id: JsonId | None
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OperationEnded(Verdict):
     """A client request had its response, `seconds` after it was sent."""
 
@@ -301,7 +301,7 @@ class OperationEnded(Verdict):
     error_type: str | None
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RoundsEnded(Verdict):
     """An operation that took rounds of input ended."""
 
@@ -312,7 +312,7 @@ class RoundsEnded(Verdict):
 # ------------------------------------------------------------------ the guard
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GuardActed(Verdict):
     """The guard stopped something that could not succeed."""
 
@@ -324,7 +324,7 @@ class GuardActed(Verdict):
 # ------------------------------------------------------------------ what is now
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """What the tables hold of one logical stream at one moment, for whoever acts on it."""
 
@@ -349,7 +349,7 @@ class Standing:
     session: SessionStanding
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Redelivery:
     """What is known of a server request that was delivered again."""
 
@@ -360,7 +360,7 @@ class Redelivery:
     """An answer to it is on its way: nobody knows yet whether it is taken."""
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """The state of all tables at one moment; counts of events and evictions are totals since the start."""
 
