@@ -3,6 +3,9 @@
 from collections.abc import Callable
 
 import pytest
+from tests.guard.wire import Got, McpClient
+from tests.guard.world import ANSWER, CALL, EMPTY, World, prompted
+from tests.guard.world import UNKNOWN as REFUSED
 
 from opentelemetry.instrumentation.httpx_sse.guard import (
     PromptBook,
@@ -124,6 +127,18 @@ def test_boundary_2_older_than_the_clients_own_deadline_and_no_assertion_is_dead
     assert "Ask nobody again" in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    "method", ["elicitation/create", "sampling/createMessage", "anything/create", "roots/list"]
+)
+def test_boundary_each_replayed_request_of_the_server_is_judged_whatever_it_asks(method: str) -> None:
+    """Elicitation, sampling, or any other push that expects a response."""
+    request, book = ServerRequest(id="q1", method=method), PromptBook(30.0)
+    book.delivered(request, at=0.0)
+
+    assert book.reconcile([request], at=30.0).live == (request,)
+    assert book.reconcile([request], at=31.0).dead == {"q1": "stale"}
+
+
 def test_boundary_2_within_the_deadline_it_is_live() -> None:
     """And without a deadline nothing is ever stale."""
     assert resume_and_reconcile(seen(30.0), [Q1], answering(202), at=30.0).run() == ("q1",)
@@ -141,6 +156,23 @@ def test_boundary_3_a_rejection_as_unknown_request_fails_the_interaction_termina
     with pytest.raises(StaleElicitationError) as again:
         resume_and_reconcile(book, [Q1], never, at=2.0).run()
     assert again.value.reason == "rejected"
+
+
+def test_boundary_3_the_stream_is_not_resumed_and_the_operation_that_needs_the_answer_is_aborted(
+    world: World,
+) -> None:
+    """By an unmodified client as well: the enclosing request fails, once, and no resume leaves."""
+
+    async def play(client: McpClient) -> list[Got]:
+        return [await client.post(CALL), await client.post(ANSWER), await client.get("e2")]
+
+    _, refused, resumed = world.run(prompted(EMPTY, answer=REFUSED), play)
+
+    assert refused.status == 404
+    assert resumed.messages[0]["id"] == 1
+    assert resumed.failure["data"]["next"] == "ask_nobody_again"
+    assert world.wire.resumes == 0
+    assert world.marks() == ["operation_failed"]
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504, None])

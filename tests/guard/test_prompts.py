@@ -17,21 +17,6 @@ from tests.guard.wire import (
 from tests.guard.world import ANSWER, CALL, EMPTY, UNKNOWN, World, by, prompted
 
 
-def test_after_an_answer_was_refused_as_unknown_no_resume_leaves(world: World) -> None:
-    """The enclosing request fails, once, and nobody is asked again."""
-
-    async def play(client: McpClient) -> list[Got]:
-        return [await client.post(CALL), await client.post(ANSWER), await client.get("e2")]
-
-    _, refused, resumed = world.run(prompted(EMPTY, answer=UNKNOWN), play)
-
-    assert refused.status == 404
-    assert resumed.messages[0]["id"] == 1
-    assert resumed.failure["data"]["next"] == "ask_nobody_again"
-    assert world.wire.resumes == 0
-    assert world.marks() == ["operation_failed"]
-
-
 def test_a_standalone_stream_outlives_the_refusal_of_an_answer(world: World) -> None:
     """It brought the prompt, but no request waits on it: it is resumed like any other."""
     replies = [Reply(chunks=(PRIME, event(PROMPT, "e2"))), Reply(chunks=(event(PROGRESS, "e3"),))]

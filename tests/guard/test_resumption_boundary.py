@@ -5,6 +5,7 @@ import pytest
 from opentelemetry.instrumentation.httpx_sse.guard import InvalidResumptionError, ResumptionGuard
 
 EVICTED = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Event not found"}}'
+FINALIZED = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Stream expired"}}'
 
 
 def in_flight() -> ResumptionGuard:
@@ -30,10 +31,11 @@ def test_condition_1_the_previous_stream_ended_without_a_terminal_event() -> Non
     assert not answered().may_resume(1)
 
 
-def test_condition_2_the_buffer_still_contains_the_event_and_the_stream_is_resumable() -> None:
-    """A server that says it does not is not asked again."""
+@pytest.mark.parametrize("body", [EVICTED, FINALIZED], ids=["evicted", "finalized"])
+def test_condition_2_the_buffer_still_contains_the_event_and_the_stream_is_resumable(body: bytes) -> None:
+    """A server that says it does not, or that the stream is over, is not asked again."""
     guard = in_flight()
-    assert guard.interpret(1, 404, body_empty=False, body=EVICTED).reason == "cursor_evicted"
+    assert guard.interpret(1, 404, body_empty=False, body=body).reason == "cursor_evicted"
 
     assert not guard.may_resume(1)
     with pytest.raises(InvalidResumptionError, match="from scratch"):
@@ -75,6 +77,14 @@ def test_boundary_1_no_terminal_event_observed_attempt_resumption() -> None:
 
     assert guard.headers(1)["Last-Event-ID"] == "e2"
     assert guard.interpret(1, 200, body_empty=False) == ("continue", None, "go_on")
+
+
+def test_boundary_1_deduplicate_by_event_id_within_the_stream() -> None:
+    """What the resumed stream repeats is no news, what follows it is."""
+    guard = in_flight()
+    guard.headers(1)
+
+    assert [guard.observe_event(1, event) for event in ("e1", "e2", "e2")] == [False, True, False]
 
 
 def test_boundary_2_terminal_event_observed_do_not_send_last_event_id() -> None:

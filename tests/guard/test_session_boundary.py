@@ -86,6 +86,15 @@ def test_condition_3_a_200_sse_response_is_no_proof_of_liveness(resume: Run) -> 
         resume(200, 410)
 
 
+def test_regime_a_client_that_sends_nothing_else_is_not_left_in_the_dark(resume: Run) -> None:
+    """The loss would be masked until its next request: the probe shows it at the reconnect."""
+    calls: list[str] = []
+    with pytest.raises(SessionResumptionError):
+        resume(200, 404, calls=calls)
+
+    assert calls == ["GET S1 4471", "probe S1"]
+
+
 def test_collapse_a_server_that_validates_the_session_on_the_get_needs_no_probe(resume: Run) -> None:
     """Replay failure is then the loss of the session."""
     calls: list[str] = []
@@ -111,6 +120,7 @@ def test_boundary_replay_200_probe_404_or_410_session_dead(resume: Run, answer: 
 
     assert raised.value.reason == "dead"
     assert raised.value.advice == "new_session"
+    assert raised.value.quarantined == tuple(EVENTS)
     assert "Discard the cursor and the session id, initialize a new session" in str(raised.value)
 
 
