@@ -2,8 +2,9 @@
 
 import anyio
 import pytest
-from tests.guard.wire import PROMPT, Got, McpClient, Reply, event, result
+from tests.guard.wire import PROMPT, Got, McpClient, Reply, event, request, result
 from tests.guard.world import ANSWER, CALL, EMPTY, PRIMED, UNKNOWN, World, asked_of, by, prompted, resume
+from tests.lifecycle.world import total
 
 
 def test_an_encoded_answer_passes_as_it_is(world: World) -> None:
@@ -31,6 +32,25 @@ def test_revisions_that_do_not_resume_streams_are_only_watched(world: World, ver
     got = world.run(by(PRIMED, EMPTY), play, version=version)
 
     assert [each.body for each in got] == [b""] * 5
+
+
+def test_a_subscription_that_is_lost_again_and_again_is_only_watched(world: World) -> None:
+    """Each `subscriptions/listen` is its caller's own request and ends with its stream: nothing hangs, or comes back by
+    itself, and MCP 2026-07-28 has no `retry` that would slow it down."""
+    notice = {"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": {}}
+    lost = Reply(chunks=(event(notice),), end="cut")
+
+    async def play(client: McpClient) -> list[Got]:
+        listens = [
+            request(n, "subscriptions/listen", notifications={"toolsListChanged": True}) for n in range(8)
+        ]
+        return [await client.post(listen) for listen in listens]
+
+    got = world.run(lambda _: lost, play, session="", version="2026-07-28")
+
+    assert [each.messages for each in got] == [[notice]] * 8
+    assert total(world.memory, "sse.client.reconnects", **{"sse.stream.kind": "listen"}) == 7
+    assert world.marks() == []
 
 
 def test_what_is_no_mcp_is_only_watched(world: World) -> None:
