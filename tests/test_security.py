@@ -4,7 +4,6 @@ import json
 import logging
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ import httpx
 import pytest
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from tests.conftest import Memory
+from tests.ports import free_port
 
 from opentelemetry.instrumentation.httpx_sse import HTTPXSSEInstrumentor
 from opentelemetry.instrumentation.httpx_sse._containment import Containment
@@ -203,9 +203,7 @@ def test_nothing_that_passes_by_is_told(memory: Memory, caplog: pytest.LogCaptur
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="needs Linux to see who listens where")
 def test_metrics_are_served_to_this_machine_alone(tmp_path: Path) -> None:
     """As the README switches it on, the endpoint listens on the loopback address and on no other."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     variables = {k: v for k, v in os.environ.items() if not k.startswith("OTEL_")} | {
         "OTEL_METRICS_EXPORTER": "prometheus",
         "OTEL_TRACES_EXPORTER": "none",

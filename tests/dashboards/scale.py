@@ -34,10 +34,11 @@ from dashboards.catalogue import METRICS, exported, label
 from dashboards.rules import rules
 from dashboards.thresholds import Settings
 from tests.dashboards import lint
-from tests.dashboards.live.live import JOB, free_port
+from tests.dashboards.live.live import JOB
 from tests.dashboards.promtool.behaviour import BUSY, polling
 from tests.dashboards.promtool.series import Level, When
 from tests.dashboards.recorded import record
+from tests.ports import free_port
 
 from opentelemetry.instrumentation.httpx_sse import _names
 

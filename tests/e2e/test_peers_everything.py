@@ -31,9 +31,10 @@ from itertools import product
 import pytest
 from tests.e2e.demo.runner import Children
 from tests.e2e.environments import prepare
-from tests.e2e.peers.harness import GUARDS, at_work, free_port, needs_npm, node_package, run_client, serving
+from tests.e2e.peers.harness import GUARDS, at_work, needs_npm, node_package, run_client, serving
 from tests.e2e.peers.plan import Plan, Report, Step, pinged, told, total
 from tests.e2e.peers.proxy import Before, Cut, after_event, at_headers, inside_event, proxy
+from tests.ports import free_port
 
 CLIENTS = ("mcp1", "mcp2")
 LONG = Step("call", "trigger-long-running-operation", {"duration": 0.6, "steps": 3}, seconds=4)

@@ -14,8 +14,9 @@ from functools import partial
 import pytest
 from tests.e2e.demo.runner import Children
 from tests.e2e.environments import prepare, python_of
-from tests.e2e.peers.harness import at_work, free_port, run_client, serving
+from tests.e2e.peers.harness import at_work, run_client, serving
 from tests.e2e.peers.plan import DECISIONS, Plan, Report, Step, told
+from tests.ports import free_port
 
 ADD = Step("call", "add", {"a": 2, "b": 3})
 SAID = "the person said accept"

@@ -30,9 +30,10 @@ from functools import partial
 import pytest
 from tests.e2e.demo.runner import Children
 from tests.e2e.environments import prepare, python_of
-from tests.e2e.peers.harness import at_work, free_port, run_client, serving
+from tests.e2e.peers.harness import at_work, run_client, serving
 from tests.e2e.peers.plan import Plan, Report, Step, told
 from tests.e2e.peers.proxy import Before, Cut, after_event, proxy
+from tests.ports import free_port
 
 BOTH = ("mcp1", "mcp2")
 OTHER = {"mcp1": "mcp2", "mcp2": "mcp1"}

@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.ports import free_port
 
 from .environment import python
 
@@ -105,12 +105,6 @@ def pushing(to: Receiver, **more: str) -> dict[str, str]:
         OTEL_METRIC_EXPORT_INTERVAL="4000",
         **more,
     )
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 def run(how: str, url: str, variables: dict[str, str], *, launched: bool = True) -> list[dict[str, Any]]:

@@ -13,8 +13,7 @@ from typing import Final
 
 from tests.e2e.demo.runner import Children
 from tests.e2e.environments import python_of
-
-from .live import free_port
+from tests.ports import free_port
 
 SERVER_ENVIRONMENT: Final = "mcp2"
 CLIENTS: Final = {

@@ -11,7 +11,6 @@ sees the whole way: series, rule, route, message. Ports are free ones; all proce
 import http.server
 import json
 import shutil
-import socket
 import subprocess
 import tempfile
 import threading
@@ -20,7 +19,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -28,6 +27,7 @@ from typing import Any, Final, TypeVar
 import yaml
 from dashboards.rules import absent_rules, alertmanager, rules
 from dashboards.thresholds import Settings
+from tests.ports import free_port
 
 JOB: Final = "agents"
 SCALE: Final = 1 / 20
@@ -174,13 +174,6 @@ def stack(settings: Settings | None = None) -> Iterator[Stack]:
         ):
             _ready(url, log)
         yield started
-
-
-def free_port() -> int:
-    """A port that nothing listened on a moment ago."""
-    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def _write(home: Path, settings: Settings, inbox: Inbox, port: int, targets: Path) -> None:

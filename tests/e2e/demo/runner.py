@@ -6,7 +6,6 @@ import json
 import math
 import os
 import signal
-import socket
 import subprocess
 import tempfile
 import threading
@@ -19,6 +18,7 @@ from typing import IO, Any
 
 from tests.e2e.demo.scenarios import FEATURES, Row, Scenario
 from tests.e2e.environments import CHECKOUT, python_of
+from tests.ports import free_port
 
 SERVER_ENVIRONMENT = "mcp2"
 STARTING_SECONDS = 30.0
@@ -194,7 +194,7 @@ def _play(
     scenario: Scenario, client: str, children: Children, log: IO[str]
 ) -> tuple[dict[str, Any], dict[str, int], list[Scrape]]:
     """Start the server, the client and the one that scrapes it; what each of them tells in the end."""
-    port = str(_free_port())
+    port = str(free_port())
     plain = _environment()
     metered = {
         **plain,
@@ -245,12 +245,6 @@ def _environment() -> dict[str, str]:
         for key, value in os.environ.items()
         if not key.startswith(("OTEL_", "PYTHON")) and not key.lower().endswith("_proxy")
     }
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def _tail(log: IO[str]) -> str:

@@ -94,12 +94,6 @@ def node_package(name: str) -> Path:
 # ---------------------------------------------------------------- servers
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
-
-
 @contextlib.contextmanager
 def serving(
     children: Children, command: Sequence[str], port: int, environment: Mapping[str, str] | None = None
