@@ -23,12 +23,12 @@ from tests.lifecycle.world import (
 
 from opentelemetry.instrumentation.httpx_sse import HTTPXSSEInstrumentor
 
-TIMES = 200
-ACROSS = 30
+TIMES = 1000
+ACROSS = 1000
 
 
 def test_the_original_is_back_after_any_number_of_times(memory: Memory, server: str) -> None:
-    """After 200 times on and off the very function objects are back, with as many references as before."""
+    """After a thousand times on and off the very function objects are back, with as many references as before."""
     originals = [seam(family) for family in FAMILIES.values()]
     gc.collect()  # what earlier tests left in cycles
     references = [sys.getrefcount(original) for original in originals]
