@@ -1,6 +1,6 @@
 """Bounds: far more sessions, streams and servers than the tables hold, through an instrumented client.
 
-    python -m tests.trust.bounds                          # 100,000 sessions, 100,000 streams, 10,000 servers
+    python -m tests.trust.bounds                          # 100,000 sessions, 100,000 streams, 20,000 servers
     python -m tests.trust.bounds --share 0.05             # a part of each
 
 Each *walk* is one client that calls, is cut off, resumes and goes on. What the telemetry has to say of it follows
@@ -30,7 +30,7 @@ from opentelemetry.instrumentation.httpx_sse._ledger._tables import LIMITS, PLAC
 MIB: Final = 1024 * 1024
 SESSIONS: Final = 100_000
 STREAMS: Final = 100_000
-SERVERS: Final = 10_000
+SERVERS: Final = 20_000
 
 WINDOW: Final = 200
 """Walks that are under way at once where they are woven together; fewer than any table holds."""
@@ -38,7 +38,7 @@ ASKED: Final = 1_000
 """Of walks that were all left in the middle, so many of the newest come back, and of the oldest."""
 SCRAPE: Final = 1_000
 """Walks between two collections."""
-WARM: Final = 0.3
+WARM: Final = 0.5
 """The part of the walks after which memory has to be flat; it fills every table."""
 
 STREAM: Final = {"content-type": "text/event-stream"}
@@ -348,14 +348,19 @@ def differences(told: Counts, played: Counts) -> dict[str, tuple[int, int]]:
     }
 
 
+def shared(host: Host, walk: Callable[[int], Walk], told: Books) -> Counts:
+    """What all share is made by the first few, code, instruments and named servers; what is told of those."""
+    apart(host, [walk(-n) for n in range(1, WINDOW)])
+    return told.counts()
+
+
 def run(kind: str, mix: str, share: float = 1.0) -> Report:
     """So many walks of one kind, mixed so."""
     most, walk = KINDS[kind]
     numbers = range(int(most * share))
     with books() as told:
         host = Host()
-        MIXES[mix](host, [walk(-n) for n in range(1, WINDOW)])  # what all share is made by the first
-        settled = told.counts()
+        settled = shared(host, walk, told)
         sizes, began = [resident()], time.monotonic()
         warm = int(len(numbers) * WARM)
         played: Counts = Counter()
@@ -388,6 +393,7 @@ def left(kind: str, share: float = 1.0) -> Report:
     newest, oldest = walks[-min(ASKED, held) :], walks[:-held][:ASKED]
     with books() as told:
         host, began = Host(), time.monotonic()
+        shared(host, walk, told)
         size = resident()
         for each in walks:
             for stage in STAGES[:CUT]:
