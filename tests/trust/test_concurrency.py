@@ -250,6 +250,32 @@ print("parent", int(total(memory, "sse.client.stream.duration")))
     assert printed.split() == ["child", "1", "parent", "1"]
 
 
+def test_fork_while_calls_are_counted() -> None:
+    """A child counts what it does itself, although another thread of its parent was counting when it was made."""
+    printed = run_apart(
+        """
+import os, signal
+from opentelemetry.instrumentation.httpx_sse._gauges import Counts
+counts, told = Counts(), []
+inside, leave = threading.Event(), threading.Event()
+def hold():
+    with counts._lock:
+        inside.set(); leave.wait()
+thread = threading.Thread(target=hold); thread.start(); inside.wait()
+child = os.fork()
+if not child:
+    signal.alarm(10)
+    counts.count(lambda count, attributes: told.append(count), {})
+    counts.tell()
+    print("child", *told, flush=True)
+    os._exit(0)
+leave.set(); thread.join()
+assert os.waitpid(child, 0)[1] == 0
+"""
+    )
+    assert printed.split() == ["child", "1"]
+
+
 def test_workers_that_are_forked() -> None:
     """Workers that were forked after `instrument_client` each watch what they do themselves."""
     printed = run_apart(

@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
 from ._names import EVENT_TYPE, METRICS, REPROMPT_TRIGGER, STREAM_KIND, STREAM_STATE
+from ._observer import LOCKERS
 
 Attributes = dict[str, str | int]
 Series = tuple[Attributes, float]
@@ -64,6 +65,11 @@ class Counts:
     def __init__(self) -> None:
         self._held: dict[int, tuple[Add, Attributes, int]] = {}
         # A signal handler of the host may send a request while we hold it: never wait for ourselves.
+        self._lock = threading.RLock()
+        LOCKERS.add(self)
+
+    def after_fork(self) -> None:
+        """See `_observer.Locker`."""
         self._lock = threading.RLock()
 
     def count(self, add: Add, attributes: Attributes) -> None:

@@ -7,7 +7,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
 from itertools import count
-from typing import Final
+from typing import Final, Protocol
 
 from ._collector import COLLECTOR
 from ._envelope import sort
@@ -46,7 +46,7 @@ class Observer:
         self._ledger = Ledger(thresholds)
         # A signal handler or a finalizer of the host may send a request while we hold it: never wait for ourselves.
         self._lock = threading.RLock()
-        _OBSERVERS.add(self)
+        LOCKERS.add(self)
         self._numbers = count(1)
         self._pools: dict[int, tuple[weakref.ref[object], int]] = {}
         self.waiting: dict[int, Skim] = {}
@@ -205,12 +205,20 @@ class Observer:
         self._lock = threading.RLock()
 
 
-_OBSERVERS: Final["weakref.WeakSet[Observer]"] = weakref.WeakSet()
+class Locker(Protocol):
+    """Holds a lock while a call of the host passes."""
+
+    def after_fork(self) -> None:
+        """Make the lock anew, in a child."""
+
+
+LOCKERS: Final["weakref.WeakSet[Locker]"] = weakref.WeakSet()
+"""All that are alive."""
 
 
 def _after_fork() -> None:
-    for observer in list(_OBSERVERS):
-        observer.after_fork()
+    for locker in list(LOCKERS):
+        locker.after_fork()
 
 
 if hasattr(os, "register_at_fork"):
