@@ -63,7 +63,7 @@ def test_an_empty_resume_ends_in_one_clear_error(client: str, guarded: Runs) -> 
 
 @pytest.mark.parametrize("client", BOTH)
 def test_a_stale_prompt_is_asked_once(client: str, guarded: Runs) -> None:
-    """Then the call fails, within 5 s; the server is not asked to replay it."""
+    """Then the call fails, within 5 s; once the answer was refused, the server is not asked to replay it."""
     outcome = outcome_of(guarded, "stale-prompt", client)
 
     assert outcome.diary["answered"] == 0

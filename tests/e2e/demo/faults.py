@@ -23,6 +23,8 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 QUIET_SECONDS = 2.0
+ON_ITS_WAY_SECONDS = 0.1
+"""What comes sooner after an answer of ours may have left before it arrived: half of the time to a retry."""
 EVENT_STREAM = {"content-type": "text/event-stream", "cache-control": "no-cache, no-transform"}
 
 
@@ -31,6 +33,8 @@ class Run:
     """What a fault has to remember from one exchange to the next; a server of the demo has one client."""
 
     first_cursor: str | None = None
+    refused_at: float = math.inf
+    """When the last answer of this call was refused, in seconds of anyio's clock."""
     wire: Counter[str] = field(default_factory=Counter)
 
 
@@ -211,16 +215,20 @@ async def stale_prompt(exchange: Exchange) -> None:
     """The stream is cut after the prompt, a resume starts before it, and nobody takes the answer any more."""
 
     async def remember(event: bytes) -> None:
-        exchange.run.first_cursor = exchange.run.first_cursor or _event_id(event)
+        run.first_cursor = run.first_cursor or _event_id(event)
 
+    run = exchange.run
     match exchange.kind:
         case "tools/call":
+            run.refused_at = math.inf
             await exchange.forward(last=_is_prompt, before=remember)
         case "resumes":
-            await exchange.forward(last=_is_prompt, cursor=exchange.run.first_cursor)
+            run.wire["resumes_after_refusal"] += anyio.current_time() > run.refused_at + ON_ITS_WAY_SECONDS
+            await exchange.forward(last=_is_prompt, cursor=run.first_cursor)
         case "answers":
             error = {"code": -32600, "message": "unknown request id"}
             await exchange.reply(404, {"jsonrpc": "2.0", "id": None, "error": error})
+            run.refused_at = anyio.current_time()
         case _:
             await exchange.forward()
 

@@ -62,8 +62,8 @@ CASES = {
             "wipe",
             guarded=(acted("operation_failed"), core("reprompts_total", "==", 0)),
             unguarded=(core("reprompt_streak", ">=", 5), core("reprompts_total", ">=", 5), IDLE),
-            guarded_wire=(seen("tools/call", ">=", 2), seen("resumes", "==", 0)),
-            unguarded_wire=(seen("tools/call", "==", 1), seen("resumes", ">=", 5)),
+            guarded_wire=(seen("tools/call", ">=", 2), seen("resumes_after_refusal", "==", 0)),
+            unguarded_wire=(seen("tools/call", "==", 1), seen("resumes_after_refusal", ">=", 5)),
         ),
         Case(
             "dead-at-replay",
