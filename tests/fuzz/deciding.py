@@ -188,7 +188,6 @@ def received(draw: Draw, exchange: int) -> Event:
         exchange=exchange,
         event_type=draw.pick(("", "message", "endpoint", "ping")),
         event_id=event_id,
-        cursor=event_id or "",
         retry=draw.pick((None, None, 0, 500, 10**14)),
         has_data=bool(held) or not draw.chance(3),
         messages=held,

@@ -170,7 +170,7 @@ def held_by(count: int, *, size: int) -> int:
             for fact in (
                 get(n, mcp=True, session=f"s{n}", version="2025-11-25"),
                 opened(n),
-                Received(exchange=n, event_id="e1", cursor="e1", messages=(asked,)),
+                Received(exchange=n, event_id="e1", messages=(asked,)),
                 Ended(exchange=n, how="exhausted"),
             ):
                 one.observe(fact, at=float(n))
@@ -188,7 +188,7 @@ def test_a_get_with_the_cursor_of_a_listen_stream_names_listed_label_sets() -> N
             [
                 get(1, http_method="POST", mcp=True, version="2026-07-28", messages=(listen,)),
                 opened(1),
-                Received(exchange=1, event_id="e1", cursor="e1", is_empty=True),
+                Received(exchange=1, event_id="e1", is_empty=True),
                 Ended(exchange=1, how="exhausted"),
                 get(2, mcp=True, version="2026-07-28", cursor="e1"),
             ]
@@ -210,7 +210,7 @@ def test_an_empty_replay_that_a_redirect_led_to_names_listed_label_sets(carried:
     facts: list[Event] = [
         get(1, mcp=True, session="s"),
         opened(1),
-        Received(exchange=1, event_id="e1", cursor="e1", has_data=True),
+        Received(exchange=1, event_id="e1", has_data=True),
         Ended(exchange=1, how="exhausted"),
         get(2, http_method="POST", mcp=True, session="s", messages=(carried,)),
         Answered(exchange=2, status=303, is_stream=False, location=b"u"),

@@ -64,7 +64,7 @@ def sent(exchange: int, method: str, cursor: str | None = None, *messages: Messa
 def stream(exchange: int, *events: Message) -> Iterator[Event]:
     yield Answered(exchange=exchange, status=200, is_stream=True)
     for n, message in enumerate(events):
-        yield Received(exchange=exchange, event_id=f"e{n}", cursor=f"e{n}", messages=(message,))
+        yield Received(exchange=exchange, event_id=f"e{n}", messages=(message,))
 
 
 def played(*facts: Event) -> list[Verdict]:
@@ -96,7 +96,7 @@ def test_a_cut_resume_of_a_terminal_stream_is_interrupted() -> None:
         Ended(exchange=1, how="exhausted"),
         sent(2, "GET", "e0"),
         Answered(exchange=2, status=200, is_stream=True),
-        Received(exchange=2, event_id="e1", cursor="e1", messages=(RESULT,)),
+        Received(exchange=2, event_id="e1", messages=(RESULT,)),
         Ended(exchange=2, how="failed", error="network_error"),
     )
     assert [v.outcome for v in found if isinstance(v, ReconnectSettled)] == ["interrupted"]

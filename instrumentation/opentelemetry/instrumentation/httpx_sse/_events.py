@@ -167,8 +167,6 @@ class Received:
     event_type: str = ""
     event_id: str | None = None
     """The event's own id field, not the sticky one."""
-    cursor: str = ""
-    """The last event id after this event: what the client would send in `Last-Event-ID`."""
     retry: int | None = None
     """Milliseconds."""
     has_data: bool = True

@@ -268,7 +268,7 @@ class Exchange:
         has_comments = scanner.comments != self._seen_comments
         if self._skim is not None and not has_comments and self._skim.take_in(blocks, at):
             return
-        events: list[Event] = [self._received(block, scanner) for block in blocks]
+        events: list[Event] = [self._received(block) for block in blocks]
         if has_comments:
             fresh = scanner.comments - self._seen_comments
             self._seen_comments = scanner.comments
@@ -280,7 +280,7 @@ class Exchange:
             if self._skim is None and self._inflater is None:
                 self._skim = self._observer.skim(self.number, scanner)
 
-    def _received(self, block: Block, scanner: Scanner) -> Received:
+    def _received(self, block: Block) -> Received:
         messages: tuple[Message, ...] = ()
         if block.size:
             messages = read_data(block.data, block.tail, liveness_key=self._observer.liveness_key)
@@ -289,7 +289,6 @@ class Exchange:
             exchange=self.number,
             event_type=block.type,
             event_id=block.id if block.id is None else shorten(block.id),
-            cursor=scanner.last_event_id,
             retry=block.retry,
             has_data=block.has_data,
             messages=messages,

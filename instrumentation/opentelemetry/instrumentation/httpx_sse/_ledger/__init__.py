@@ -46,8 +46,8 @@ from .._events import (
     Unanswered,
 )
 from .._failure import Failure, Ruling, classify
-from .._names import FailurePoint, StreamKind
-from .._verdicts import Classified, Redelivery, Snapshot, Standing, Verdict
+from .._names import StreamKind
+from .._verdicts import Redelivery, Snapshot, Standing, Verdict
 from . import _attempts, _departures, _dialogue, _outcomes, _progress, _sessions
 from ._records import Dialogue, Flight, Logical
 from ._state import State
@@ -287,7 +287,7 @@ class Ledger:
             )
         )
         if ruling is not None and flight.session is not None and flight.session.state == "alive":
-            yield self._classified(flight, ruling)
+            yield _outcomes.classified(flight, ruling)
             yield from _sessions.settled(flight, status=200, ruling=ruling, is_jsonrpc=True, at=at)
 
     # -------------------------------------------------------------- the end
@@ -312,7 +312,7 @@ class Ledger:
         if event.error != "cancelled":
             ruling = self._rule(flight, NO_BODY, error=event)
             if ruling is not None:
-                yield self._classified(flight, ruling)
+                yield _outcomes.classified(flight, ruling)
             yield from _dialogue.answers_settled(flight, ruling)
             yield from _dialogue.unanswered(flight, event.error, at)
         yield from _outcomes.failed(flight, event.error, at)
@@ -339,7 +339,7 @@ class Ledger:
         ruling = self._rule(flight, event.body, error=None)
         yield from self._delivered(flight, self._countable(flight, event.body, status), at)
         if ruling is not None:
-            yield self._classified(flight, ruling, point)
+            yield _outcomes.classified(flight, ruling, point)
         if flight.replies:
             yield from _dialogue.answers_settled(flight, ruling)
         if ruling is not None:
@@ -379,16 +379,6 @@ class Ledger:
                 answer_error=flight.is_answer and bool(errors),
                 media_refused=is_get and is_ok and flight.stream is not None,
             )
-        )
-
-    @staticmethod
-    def _classified(flight: Flight, ruling: Ruling, point: FailurePoint | None = None) -> Classified:
-        return Classified(
-            server=flight.place.origin,
-            exchange=flight.exchange,
-            point=point or _outcomes.point_of(flight),
-            disposition=ruling.disposition,
-            reason=ruling.reason,
         )
 
 

@@ -101,7 +101,7 @@ def _settle_at_end(state: State, flight: Flight, stream: Logical, attempt: Attem
         ruling = classify(Failure("resume", error=event.error))
         yield from _settle(flight, stream, attempt, outcome, "retryable")
         if ruling is not None:
-            yield _classified(flight, stream, ruling)
+            yield classified(flight, ruling)
     elif outcome in ("empty", "repeated"):
         ruling = classify_replay(empty=outcome == "empty", terminal=stream.is_terminal)
         yield from _settle(flight, stream, attempt, outcome, ruling.disposition)
@@ -114,7 +114,7 @@ def _settle_at_end(state: State, flight: Flight, stream: Logical, attempt: Attem
                     request_state=stream.request_state,
                 )
             # A replay is a resume's, also when the GET is what a redirect has made of an answer or of a probe.
-            yield _classified(flight, stream, ruling, "resume")
+            yield classified(flight, ruling, "resume")
     else:
         yield from _settle(flight, stream, attempt, outcome, "continue")
 
@@ -181,11 +181,10 @@ def point_of(flight: Flight) -> FailurePoint:
     return "request"
 
 
-def _classified(
-    flight: Flight, stream: Logical, ruling: Ruling, point: FailurePoint | None = None
-) -> Classified:
+def classified(flight: Flight, ruling: Ruling, point: FailurePoint | None = None) -> Classified:
+    """A failure of this exchange, where it counts or at another `point`."""
     return Classified(
-        server=stream.origin,
+        server=flight.place.origin,
         exchange=flight.exchange,
         point=point or point_of(flight),
         disposition=ruling.disposition,
