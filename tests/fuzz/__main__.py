@@ -59,9 +59,9 @@ def attempt(name: str, data: bytes) -> None:
 
 
 def shares(executions: int) -> dict[str, int]:
-    """The executions of each target."""
+    """The executions of each target; no fewer in all than were asked for."""
     total = sum(share for _, _, share in TARGETS.values())
-    return {name: executions * share // total for name, (_, _, share) in TARGETS.items()}
+    return {name: -(-executions * share // total) for name, (_, _, share) in TARGETS.items()}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
