@@ -118,6 +118,7 @@ SPOILT = st.tuples(st.sampled_from(DATA), st.sampled_from(NOISE), st.floats(0, 1
 
 @settings(max_examples=500, deadline=None)
 @example(Part(("", ""), "", "", "\n"), [('{"id":"chatcmpl-#","choices":[]}', b"\rid: z\rx", 0.5)])
+@example(Part(("", ""), DATA[11], "", "\n"), [(DATA[4], b"\r", 0.0)])
 @given(PART, st.lists(SPOILT, min_size=1, max_size=4))
 def test_what_is_seen_at_once_is_what_is_read_with_care(
     form: Part, spoilt: list[tuple[str, bytes, float]]

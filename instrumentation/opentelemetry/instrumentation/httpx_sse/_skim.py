@@ -243,7 +243,7 @@ class Skim:
     def _add(self, event_type: EventType, ids: list[bytes], at: float) -> None:
         if event_type != self.event_type:
             self._desk.hand_over()
-            self.event_type = event_type
+            self.event_type, self._look = event_type, _never
         self._ids.extend(ids)
         self.at = at
         self._file(len(ids))
