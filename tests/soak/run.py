@@ -92,7 +92,7 @@ def soak(minutes: float, seed: int | str, crew: int = len(CREW), limits: Limits 
     reader = InMemoryMetricReader()
     began = time.monotonic()
     server = ChaosServer(journal)
-    with _instrumented(reader, limits):
+    with instrumented(reader, limits):
         threads = _play(journal, server, seed, crew, stop)
         while time.monotonic() - began < minutes * 60:
             stop.wait(1.0)
@@ -102,7 +102,7 @@ def soak(minutes: float, seed: int | str, crew: int = len(CREW), limits: Limits 
             thread.join()
         # Whoever is still awaited is given up: the longest patience, and a look.
         time.sleep(limits.give_up + 1.0)
-        got, faults = _told(_collect(reader, journal))
+        got, faults = told(_collect(reader, journal))
     server.stop()
     oracle = Oracle(limits)
     return Report(
@@ -119,7 +119,8 @@ def soak(minutes: float, seed: int | str, crew: int = len(CREW), limits: Limits 
 
 
 @contextmanager
-def _instrumented(reader: InMemoryMetricReader, limits: Limits) -> Iterator[None]:
+def instrumented(reader: InMemoryMetricReader, limits: Limits) -> Iterator[None]:
+    """Everything in this process, told to `reader`."""
     provider = MeterProvider([reader], shutdown_on_exit=False)
     instrumentor = HTTPXSSEInstrumentor()
     instrumentor.instrument(
@@ -172,7 +173,7 @@ def _collect(reader: InMemoryMetricReader, journal: Journal) -> Any:
     return data
 
 
-def _told(data: Any) -> tuple[Counts, list[str]]:
+def told(data: Any) -> tuple[Counts, list[str]]:
     """The counts that were exported, and what must not be."""
     counts: Counts = Counter()
     faults = []

@@ -1,8 +1,12 @@
 """The short form of the soak, and what it has found."""
 
+import asyncio
+import random
 from collections.abc import Iterator
 
 import pytest
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from tests.conftest import FAMILIES
 
 from opentelemetry.instrumentation.httpx_sse._events import (
     Answered,
@@ -17,8 +21,12 @@ from opentelemetry.instrumentation.httpx_sse._events import (
 from opentelemetry.instrumentation.httpx_sse._ledger import Ledger
 from opentelemetry.instrumentation.httpx_sse._verdicts import Classified, ReconnectSettled, Verdict
 
-from .journal import Frame, Parser
-from .run import soak
+from .books import Limits
+from .journal import Frame, Journal, Parser
+from .oracle import Oracle
+from .run import instrumented, soak, told
+from .server import ChaosServer
+from .wire import Wire, cancelled_after, seeded
 
 HOME = Origin("http", "a", 80)
 CALL = Message(kind=MessageKind.REQUEST, id=1, method="tools/call")
@@ -33,6 +41,31 @@ def test_the_books_of_a_chaotic_minute_agree() -> None:
     assert not report.differences, str(report)
     assert not report.disagreements, str(report)
     assert not report.faults, str(report)
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name.endswith("-async")])
+def test_the_books_agree_on_what_is_cancelled(family: str) -> None:
+    """Whenever a client gives up on the refusal of its answer: both sides count it, or neither does."""
+    journal, reader, limits = Journal(), InMemoryMetricReader(), Limits()
+    server, rng = ChaosServer(journal), random.Random(family)
+    answer = {"jsonrpc": "2.0", "id": "q", "result": {}}
+
+    async def play() -> None:
+        wire = Wire(FAMILIES[family], server.url, journal, 1)
+        for n in range(150):
+            wish = seeded(rng, do="refuse", status=429, body="rpc")
+            await cancelled_after(0.05 * (n / 150) ** 2, wire.send("POST", wish, [answer], session="s"))
+        await wire.close()
+
+    with instrumented(reader, limits):
+        asyncio.run(play())
+        counts, faults = told(reader.get_metrics_data())
+    server.stop()
+
+    assert 0 < counts["sse.client.classifications", ("answer", "retryable", "throttled")] < 150
+    assert counts == Oracle(limits).read(journal.entries)
+    assert not faults
 
 
 def test_the_parser_of_the_books_reads_what_the_server_writes() -> None:

@@ -144,16 +144,29 @@ class Wire:
             if not isinstance(error, Exception):
                 raise
         finally:
-            await self._close(response, chunks)
-            self.journal.write(Ended(reply.n, self.journal.now(), reply.how))
+            try:
+                await self._close(response, chunks)
+            finally:
+                self.journal.write(Ended(reply.n, self.journal.now(), reply.how))
 
     async def _read_body(self, response: Any, reply: Reply, *, reads_body: bool) -> None:
-        body = b""
-        if reads_body:
-            body = await response.aread() if self.family.is_async else response.read()
-        await self._close(response, None)
+        """Chunk by chunk: what was read before a cancellation was read."""
+        body, chunks = b"", None
         reply.how = "clean"
-        self.journal.write(Ended(reply.n, self.journal.now(), "clean", body))
+        try:
+            if reads_body and self.family.is_async:
+                chunks = response.aiter_raw()
+                async for chunk in chunks:
+                    body += chunk
+            elif reads_body:
+                chunks = response.iter_raw()
+                for chunk in chunks:
+                    body += chunk
+        finally:
+            try:
+                await self._close(response, chunks)
+            finally:
+                self.journal.write(Ended(reply.n, self.journal.now(), "clean", body))
 
     async def _close(self, response: Any, chunks: Any) -> None:
         if self.family.is_async:
