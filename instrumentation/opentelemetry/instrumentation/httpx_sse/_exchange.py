@@ -4,7 +4,7 @@ The facade between host and core. It turns what passes by into facts, stamps the
 the ledger concludes to a sink. It knows neither httpx nor OpenTelemetry; requests and responses are met by shape.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal, Protocol
 from urllib.parse import urljoin
 
@@ -25,7 +25,7 @@ from ._events import (
     Unanswered,
 )
 from ._peek import Peek
-from ._request import Request, describe, target, text
+from ._request import Headers, Request, describe, target, text
 from ._scanner import Block, Scanner
 from ._skim import Skim
 from ._verdicts import Verdict
@@ -36,8 +36,11 @@ ERROR_BODY_LIMIT: Final = 4 * 1024
 RESULT_BODY_LIMIT: Final = 256 * 1024
 """Bytes of a JSON result that are peeked at; of a longer one, head and tail."""
 
+EVENT_STREAM: Final = b"text/event-stream"
+"""WHATWG, Server-sent events, 9.2.1."""
+
 _NO_STREAM: Final = (204, 205, 304)
-_NO_HEADERS: Final[dict[bytes, bytes]] = {}
+_NO_HEADERS: Final[Headers] = {}
 
 
 class Companion(Protocol):
@@ -77,6 +80,19 @@ def error_kind(error: BaseException) -> ErrorKind:
     return "timeout" if is_timeout else "network_error"
 
 
+def media_type(value: bytes) -> bytes:
+    """Of a `Content-Type`: in lower case and without parameters."""
+    return value.split(b";", 1)[0].strip().lower()
+
+
+def is_event_stream(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Whether a response is one, by its raw headers."""
+    for name, value in headers:  # noqa: SIM110 - a generator would cost more than all the rest
+        if name.lower() == b"content-type" and media_type(value) == EVENT_STREAM:
+            return True
+    return False
+
+
 class Exchange:
     """One request and its response."""
 
@@ -92,14 +108,15 @@ class Exchange:
         observer: Home,
         number: int,
         request: Request,
-        headers: dict[bytes, bytes],
+        headers: Headers,
         context: object,
+        started_at: float | None = None,
     ) -> None:
         self.is_watched, self._is_over = False, False
         self.number = number
         self.context = context
         self.pool = 0
-        self.started_at = observer.clock()
+        self.started_at = observer.clock() if started_at is None else started_at
         self.status: int | None = None
         self.is_stream = False
         self.is_opaque = False
@@ -192,10 +209,10 @@ class Exchange:
             headers: raw names and values.
         """
         found = {key.lower(): value for key, value in headers}
-        media = found.get(b"content-type", b"").split(b";", 1)[0].strip().lower()
+        media = media_type(found.get(b"content-type", b""))
         self.status = status
         is_body = 200 <= status < 300 and status not in _NO_STREAM  # noqa: PLR2004
-        self.is_stream = media == b"text/event-stream" and is_body and status != 202  # noqa: PLR2004
+        self.is_stream = media == EVENT_STREAM and is_body and status != 202  # noqa: PLR2004
         if not self._is_announced:
             sent = self.describe() if self.is_stream else None
             if sent is None:
@@ -228,7 +245,7 @@ class Exchange:
             self._untold = (answered,)
         return True
 
-    def _location(self, headers: Mapping[bytes, bytes], status: int) -> bytes:
+    def _location(self, headers: Headers, status: int) -> bytes:
         where = headers.get(b"location")
         if where is None or not 300 <= status < 400 or self._request is None:  # noqa: PLR2004
             return b""

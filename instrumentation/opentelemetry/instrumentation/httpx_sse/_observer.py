@@ -14,7 +14,7 @@ from ._envelope import sort
 from ._events import Event, Message, PoolClosed
 from ._exchange import Companion, Exchange
 from ._ledger import Ledger, Thresholds
-from ._request import Request, may_matter
+from ._request import Headers, Request, headers_of, may_matter
 from ._scanner import Scanner
 from ._skim import Skim
 from ._verdicts import Redelivery, Snapshot, Standing, Verdict
@@ -65,21 +65,35 @@ class Observer:
         context: object,
         companion: Companion | None = None,
         *,
+        headers: Headers | None = None,
+        at: float | None = None,
         is_own: bool = False,
     ) -> Exchange:
-        """A request is about to leave through `transport`; `is_own` when this package itself sends it."""
-        headers = {key.lower(): value for key, value in request.headers.raw}
-        exchange = Exchange(self, next(self._numbers), request, headers, context)
+        """A request is about to leave through `transport`, or has left.
+
+        Args:
+            transport: whose pool it belongs to.
+            request: of either library.
+            context: of OpenTelemetry, in which it was made.
+            companion: who goes along with it.
+            headers: what `headers_of` says of it, if that is known already.
+            at: when it left, if it has.
+            is_own: this package itself sends it.
+        """
+        headers = headers_of(request) if headers is None else headers
+        exchange = Exchange(self, next(self._numbers), request, headers, context, at)
         exchange.pool = self._pool(transport)
         exchange.companion, exchange.is_own = companion, is_own
         if self._left or self._garbage:
             self.drain()
-        sent = (
-            exchange.describe() if self._ledger.awaits_plain or may_matter(request.method, headers) else None
-        )
+        sent = None if self.is_plain(request.method, headers) else exchange.describe()
         if sent is not None and (sent.mcp or self._ledger.knows(sent)):
             exchange.announce(sent)
         return exchange
+
+    def is_plain(self, method: str, headers: Headers) -> bool:
+        """Whether a request matters only if its answer turns out to be an event stream."""
+        return not (self._ledger.awaits_plain or may_matter(method, headers))
 
     def observe(self, exchange: Exchange | None, events: Iterable[Event], at: float) -> None:
         """Facts go to the ledger, and what it concludes to the sink."""

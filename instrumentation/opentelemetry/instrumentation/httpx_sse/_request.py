@@ -11,7 +11,7 @@ REQUEST_BODY_LIMIT: Final = 4 * 1024 * 1024
 """Bytes of a request's body that are read for its JSON-RPC messages; of a longer one, head and tail."""
 
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
-_TELLING: Final = (b"mcp-session-id", b"mcp-protocol-version", b"last-event-id")
+_TELLING: Final = frozenset((b"mcp-session-id", b"mcp-protocol-version", b"last-event-id"))
 
 Headers = Mapping[bytes, bytes]
 """Raw names in lower case, and values."""
@@ -25,9 +25,14 @@ class Request(Protocol):
     headers: Any
 
 
+def headers_of(request: Request) -> Headers:
+    """Its headers, by names in lower case."""
+    return {key.lower(): value for key, value in request.headers.raw}
+
+
 def may_matter(method: str, headers: Headers) -> bool:
     """A cheap look before a request is described: most requests of most programs end here."""
-    return any(name in headers for name in _TELLING) or (method == "POST" and accepts_stream(headers))
+    return not _TELLING.isdisjoint(headers) or (method == "POST" and accepts_stream(headers))
 
 
 def accepts_stream(headers: Headers) -> bool:

@@ -13,14 +13,18 @@ from opentelemetry.context import get_current
 from opentelemetry.instrumentation.utils import is_instrumentation_enabled
 
 from ._containment import Containment
-from ._exchange import Exchange
+from ._exchange import Exchange, is_event_stream
 from ._names import Site
 from ._observer import Observer
+from ._request import headers_of
 from ._steps import Script
 
 _BUSY: set[int] = set()
 """Requests, by `id()`, that are inside a watched transport now. A transport may wrap another, and one client may
 be watched by itself and by its class: the outermost watcher is the only one."""
+
+Moment = float
+"""When a request left that matters only if its answer turns out to be an event stream: most of most programs."""
 
 if TYPE_CHECKING:
     Proxy = wrapt.ObjectProxy[Any]
@@ -57,18 +61,32 @@ class Watch:
         self._is_excluded = is_excluded
         self._guard = guard
 
-    def begin(self, transport: object, request: Any) -> Exchange | None:
+    def begin(self, transport: object, request: Any) -> "Exchange | Moment | None":
         """None when the request is to be left alone."""
         try:
-            if id(request) in _BUSY or not is_instrumentation_enabled():
+            if id(request) in _BUSY:
                 return None
-            if self._is_excluded is not None and self._is_excluded(str(request.url)):
+            headers = headers_of(request)
+            if self._observer.is_plain(request.method, headers):
+                return self._observer.clock()
+            if self._is_left_alone(request):
                 return None
             companion = self._guard.companion() if self._guard is not None else None
-            return self._observer.begin(transport, request, get_current(), companion)
+            return self._observer.begin(transport, request, get_current(), companion, headers=headers)
         except Exception as error:  # noqa: BLE001
             self._containment.contain("begin", error)
             return None
+
+    def _is_left_alone(self, request: Any) -> bool:
+        if not is_instrumentation_enabled():
+            return True
+        return self._is_excluded is not None and self._is_excluded(str(request.url))
+
+    def _begin_late(self, transport: object, request: Any, response: Any, at: float) -> Exchange | None:
+        """A plain request turns out to have opened an event stream."""
+        if not is_event_stream(response.headers.raw) or self._is_left_alone(request):
+            return None
+        return self._observer.begin(transport, request, get_current(), at=at)
 
     def script(self, exchange: Exchange, transport: object, request: Any) -> Script | None:
         """Who conducts an exchange that has a companion; None when it is only to be watched."""
@@ -91,11 +109,29 @@ class Watch:
         elif exchange.is_watched:
             response.stream = body(response.stream, exchange, self._containment)
 
-    def unanswered(self, exchange: Exchange, error: BaseException) -> None:
+    def unanswered(self, begun: "Exchange | Moment", error: BaseException) -> None:
         try:
-            exchange.unanswered(error)
+            if isinstance(begun, Exchange):
+                begun.unanswered(error)
         except Exception as own:  # noqa: BLE001
             self._containment.contain("begin", own)
+
+    def answered(
+        self,
+        begun: "Exchange | Moment",
+        transport: object,
+        request: Any,
+        response: Any,
+        body: type["SyncBody | AsyncBody"],
+    ) -> None:
+        """What `begin` gave for a request has its response now."""
+        try:
+            if isinstance(begun, Exchange):
+                self.adopt(begun, response, body)
+            elif (exchange := self._begin_late(transport, request, response, begun)) is not None:
+                self.adopt(exchange, response, body)
+        except Exception as error:  # noqa: BLE001
+            self._containment.contain("head", error)
 
     def adopt(self, exchange: Exchange, response: Any, body: type["SyncBody | AsyncBody"]) -> None:
         """The response's body passes through `body` from now on, if it is worth watching."""
@@ -261,10 +297,11 @@ def watched(send: Callable[..., Any], watch: Callable[[], Watch | None]) -> Call
 
     def handle_request(self: Any, request: Any) -> Any:
         watcher = watch()
-        exchange = watcher.begin(self, request) if watcher is not None else None
-        if watcher is None or exchange is None:
+        begun = watcher.begin(self, request) if watcher is not None else None
+        if watcher is None or begun is None:
             return send(self, request)
-        if exchange.companion is not None:
+        if isinstance(begun, Exchange) and begun.companion is not None:
+            exchange = begun
             script = watcher.script(exchange, self, request)
             if script is not None:
                 from ._guided import SyncGuide  # noqa: PLC0415 - loads frameworks that most programs do without
@@ -283,11 +320,11 @@ def watched(send: Callable[..., Any], watch: Callable[[], Watch | None]) -> Call
         try:
             response = send(self, request)
         except BaseException as error:
-            watcher.unanswered(exchange, error)
+            watcher.unanswered(begun, error)
             raise
         finally:
             _BUSY.discard(id(request))
-        watcher.adopt(exchange, response, SyncBody)
+        watcher.answered(begun, self, request, response, SyncBody)
         return response
 
     return handle_request
@@ -300,10 +337,11 @@ def watched_async(
 
     async def handle_async_request(self: Any, request: Any) -> Any:
         watcher = watch()
-        exchange = watcher.begin(self, request) if watcher is not None else None
-        if watcher is None or exchange is None:
+        begun = watcher.begin(self, request) if watcher is not None else None
+        if watcher is None or begun is None:
             return await send(self, request)
-        if exchange.companion is not None:
+        if isinstance(begun, Exchange) and begun.companion is not None:
+            exchange = begun
             script = watcher.script(exchange, self, request)
             if script is not None:
                 from ._guided import AsyncGuide  # noqa: PLC0415 - as above
@@ -321,11 +359,11 @@ def watched_async(
         try:
             response = await send(self, request)
         except BaseException as error:
-            watcher.unanswered(exchange, error)
+            watcher.unanswered(begun, error)
             raise
         finally:
             _BUSY.discard(id(request))
-        watcher.adopt(exchange, response, AsyncBody)
+        watcher.answered(begun, self, request, response, AsyncBody)
         return response
 
     return handle_async_request
