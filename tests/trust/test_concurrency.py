@@ -265,7 +265,7 @@ thread = threading.Thread(target=hold); thread.start(); inside.wait()
 child = os.fork()
 if not child:
     signal.alarm(10)
-    counts.count(lambda count, attributes: told.append(count), {})
+    counts.count(lambda count, attributes: told.append(count), {}, 1)
     counts.tell()
     print("child", *told, flush=True)
     os._exit(0)

@@ -329,9 +329,9 @@ def _prose(raw: msgspec.Raw) -> str:
 
 _PAYLOAD_KEY = re.compile(rb'"(params|result|error)"\s*:')
 _HEAD_FIELD = re.compile(rb'"(jsonrpc|id|method)"\s*:\s*("(?:[^"\\]|\\.){0,256}"|-?\d{1,18})')
-_TAIL_FIELDS = re.compile(
-    rb'(?:,\s*"(?:jsonrpc|id|method)"\s*:\s*(?:"(?:[^"\\]|\\.){0,256}"|-?\d{1,18})\s*){1,3}\}\s*$'
-)
+_TAIL_FIELD = rb',\s*"(?:jsonrpc|id|method)"\s*:\s*(?:"(?:[^"\\]|\\.){0,256}"|-?\d{1,18})\s*'
+# The first one stands outside of the group: so the engine jumps from comma to comma.
+_TAIL_FIELDS = re.compile(_TAIL_FIELD + b"(?:" + _TAIL_FIELD + rb"){0,2}\}\s*$")
 
 
 def _guess(head: bytes, tail: bytes) -> tuple[Message, ...]:

@@ -59,8 +59,8 @@ Add = Callable[[Any, Attributes], None]
 
 
 class Counts:
-    """Counts that come with every call, in plain ints until a collection asks: a counter's own call costs more than
-    everything else that is done about one."""
+    """Counts that come with every call or stream, in plain ints until a collection asks: a counter's own call costs
+    more than everything else that is done about one."""
 
     def __init__(self) -> None:
         self._held: dict[int, tuple[Add, Attributes, int]] = {}
@@ -72,12 +72,12 @@ class Counts:
         """See `_observer.Locker`."""
         self._lock = threading.RLock()
 
-    def count(self, add: Add, attributes: Attributes) -> None:
-        """One more for the counter behind `add`; the attributes of a series are always the same object."""
+    def count(self, add: Add, attributes: Attributes, value: int) -> None:
+        """So many more for the counter behind `add`; the attributes of a series are always the same object."""
         key = id(attributes)
         with self._lock:
             held = self._held.get(key)
-            self._held[key] = (add, attributes, 1 if held is None else held[2] + 1)
+            self._held[key] = (add, attributes, value if held is None else held[2] + value)
 
     def tell(self) -> None:
         """To the counters."""

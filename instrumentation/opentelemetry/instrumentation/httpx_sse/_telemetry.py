@@ -71,7 +71,7 @@ class Row(NamedTuple):
     """A verdict feeds an instrument.
 
     `labels` are the verdict's fields in the order of the metric's attributes; `value` is the field that is
-    recorded, or 1 or -1. What `is_ordinary` comes with every call: it is counted up to the next collection.
+    recorded, or 1 or -1. What `is_ordinary` comes with every call or stream: it is counted up to the next collection.
     """
 
     metric: str
@@ -81,14 +81,14 @@ class Row(NamedTuple):
 
 
 TABLE: Final[dict[type[Verdict], tuple[Row, ...]]] = {
-    StreamOpened: (Row("sse.client.active_streams", ("kind",)),),
+    StreamOpened: (Row("sse.client.active_streams", ("kind",), is_ordinary=True),),
     StreamMoved: (
-        Row("sse.client.active_streams", ("before",), -1),
-        Row("sse.client.active_streams", ("kind",)),
+        Row("sse.client.active_streams", ("before",), -1, is_ordinary=True),
+        Row("sse.client.active_streams", ("kind",), is_ordinary=True),
     ),
     FirstEvent: (Row("sse.client.stream.time_to_first_event", ("kind",), "seconds"),),
     StreamEnded: (
-        Row("sse.client.active_streams", ("kind",), -1),
+        Row("sse.client.active_streams", ("kind",), -1, is_ordinary=True),
         Row("sse.client.stream.duration", ("kind", "end"), "seconds"),
         Row("sse.client.stream.silence", ("kind", "end"), "silence"),
     ),
@@ -209,7 +209,7 @@ class Telemetry:
             values = tuple([getattr(verdict, label) for label in row.labels])
             attributes = self._of(METRICS[row.metric], verdict.server, values)
             if row.is_ordinary and self._counts is not None:
-                self._counts.count(self._add[row.metric], attributes)
+                self._counts.count(self._add[row.metric], attributes, value)
             else:
                 self._add[row.metric](value, attributes)
         if self._mcp and isinstance(verdict, OperationEnded | SessionEnded):

@@ -169,10 +169,15 @@ class _Chunks:
         self._containment.contain("receive", error)
 
     def ended(self, site: Site, *error: BaseException) -> None:
-        try:
-            getattr(self._exchange, site)(*error)
-        except Exception as own:  # noqa: BLE001
-            self._containment.contain(site, own)
+        _tell(self._exchange, self._containment, site, *error)
+
+
+def _tell(exchange: Exchange, containment: Containment, site: Site, *error: BaseException) -> None:
+    """How a body ended."""
+    try:
+        getattr(exchange, site)(*error)
+    except Exception as own:  # noqa: BLE001
+        containment.contain(site, own)
 
 
 def _ignore(_: bytes) -> bool:
@@ -272,7 +277,7 @@ class SyncBody(Proxy):
         try:
             self.__wrapped__.close()
         finally:
-            _Chunks(*self._self_parts).ended("closed")
+            _tell(*self._self_parts, "closed")
 
 
 class AsyncBody(Proxy):
@@ -289,7 +294,7 @@ class AsyncBody(Proxy):
         try:
             await self.__wrapped__.aclose()
         finally:
-            _Chunks(*self._self_parts).ended("closed")
+            _tell(*self._self_parts, "closed")
 
 
 def watched(send: Callable[..., Any], watch: Callable[[], Watch | None]) -> Callable[..., Any]:
