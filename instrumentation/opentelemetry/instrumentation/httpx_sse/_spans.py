@@ -7,7 +7,7 @@ import hashlib
 import hmac
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
 from opentelemetry.context import Context
@@ -167,6 +167,9 @@ class Identifiers:
         return hmac.new(self._key, value.encode("utf-8", "replace"), hashlib.sha256).hexdigest()[:16]
 
 
+_NOTHING: Final[Mapping[str, Any]] = {}
+
+
 class _Trace:
     """What telemetry keeps of one exchange."""
 
@@ -174,8 +177,9 @@ class _Trace:
 
     def __init__(self) -> None:
         self.span: Span | None = None
-        self.attributes: dict[str, Any] = {}
-        self.marks: list[tuple[str, dict[str, Any], int]] = []
+        # Of what waits for a span: nothing at most times, and a stream may be open for long.
+        self.attributes: Mapping[str, Any] = _NOTHING
+        self.marks: tuple[tuple[str, dict[str, Any], int], ...] = ()
         self.events = 0
 
 
@@ -387,7 +391,7 @@ class Spans:
         if trace.span is not None:
             trace.span.set_attributes(shown)
         else:
-            trace.attributes |= shown
+            trace.attributes = {**trace.attributes, **shown}
 
     def _mark(self, exchange: Exchange, verdict: Verdict) -> None:
         if isinstance(verdict, Responded) and not verdict.delivery.startswith("duplicate"):
@@ -401,7 +405,7 @@ class Spans:
         if trace.span is not None:
             trace.span.add_event(name, shown)
         else:
-            trace.marks.append((name, shown, self._now()))
+            trace.marks += ((name, shown, self._now()),)
 
     @staticmethod
     def _now() -> int:

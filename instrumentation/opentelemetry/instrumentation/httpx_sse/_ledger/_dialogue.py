@@ -77,7 +77,7 @@ def _answer_sent(state: State, flight: Flight, message: Message) -> Verdicts:
     if message.id is not None:
         prompt = state.prompts.get((flight.dialogue.number, message.id))
     is_late = prompt is not None and prompt.stream is not None and prompt.stream.is_terminal
-    flight.replies.append(Reply(message, prompt, "late" if is_late else "in_time"))
+    flight.replies += (Reply(message, prompt, "late" if is_late else "in_time"),)
     if prompt is not None:
         prompt.answer = flight.exchange
     if prompt is not None and prompt.hopeless_with == flight.sent.credentials:

@@ -290,7 +290,7 @@ class Flight:
     dialect: Dialect
     session: Session | None = None
     requests: list[Request] = field(default_factory=list)
-    replies: list[Reply] = field(default_factory=list)
+    replies: tuple[Reply, ...] = ()
     probe: Probe | None = None
     met_doubt: bool = False
     """It was sent to an unconfirmed session."""
