@@ -3,6 +3,7 @@
 nox -f tests/noxfile.py                 # all of it
 nox -f tests/noxfile.py -t pythons -t versions   # what `make test` runs
 nox -f tests/noxfile.py -s python-3.12  # one cell
+ACCEPTANCE=PROGRAM nox -f tests/noxfile.py       # every cell has to pass that program, too
 """
 
 import os

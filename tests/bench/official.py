@@ -24,6 +24,9 @@ from tests.bench.server import CHECKOUT
 from tests.bench.times import Result, Times, WrongWorkError, result, turned
 from tests.e2e.environments import python_of
 
+RESULTS = 2
+"""Of the call that is measured, and of the one before it."""
+
 CLIENTS = {"mcp1": "mcp 1.x on httpx", "mcp2": "mcp 2.x on httpx2"}
 
 
@@ -63,6 +66,8 @@ async def _timed(call_tool: Any, reported: list[float]) -> None:
         nonlocal seen
         seen += 1
 
+    # As in the other works: whatever is made on first use is there, in every mode.
+    await call_tool("work", {})
     gc.collect()
     wall, cpu = time.perf_counter(), time.process_time()
     await call_tool("work", {}, progress_callback=progressed)
@@ -80,8 +85,8 @@ def _main(url: str, rounds: int, folder: str) -> None:
             reported: list[float] = []
             with MODES[mode]() as check:
                 asyncio.run(client(url, reported))
-                if mode == "ours" and check() != TOOL_EVENTS + 1:
-                    raise WrongWorkError(f"{check()} events counted, not {TOOL_EVENTS + 1}")
+                if mode == "ours" and check() != TOOL_EVENTS + RESULTS:
+                    raise WrongWorkError(f"{check()} events counted, not {TOOL_EVENTS + RESULTS}")
             if number >= 0:
                 times.add(mode, *reported)
     print(json.dumps({"client": f"mcp {version('mcp')}", "cpu": times.cpu, "wall": times.wall}))
