@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 
 import pytest
-from tests.e2e.demo.guard import CASES, STOPPED
+from tests.e2e.demo.guard import CASES, SLOW_PERSON, STOPPED
 from tests.e2e.demo.runner import Key, Outcome, at_work
 from tests.e2e.demo.scenarios import BOTH
 from tests.e2e.environments import prepare
@@ -29,7 +29,8 @@ Runs = Mapping[Key, "Future[Outcome]"]
 def guarded() -> Iterator[Runs]:
     """All faults with the guard on, side by side."""
     prepare(BOTH)
-    with at_work(((CASES[fault].run(guard=True), client) for fault, client in GUARDED), workers=3) as runs:
+    cases = [(CASES[fault], client) for fault, client in GUARDED] + [(SLOW_PERSON, client) for client in BOTH]
+    with at_work(((case.run(guard=True), client) for case, client in cases), workers=3) as runs:
         yield runs
 
 
@@ -37,7 +38,10 @@ def guarded() -> Iterator[Runs]:
 def unguarded() -> Iterator[Runs]:
     """The same without it."""
     prepare(BOTH)
-    with at_work(((CASES[fault].run(guard=False), client) for fault, client in UNGUARDED), workers=3) as runs:
+    cases = [(CASES[fault], client) for fault, client in UNGUARDED] + [
+        (SLOW_PERSON, client) for client in BOTH
+    ]
+    with at_work(((case.run(guard=False), client) for case, client in cases), workers=3) as runs:
         yield runs
 
 
@@ -65,6 +69,17 @@ def test_an_empty_resume_ends_in_one_clear_error(client: str, guarded: Runs) -> 
 def test_a_stale_prompt_is_asked_once(client: str, guarded: Runs) -> None:
     """Then the call fails, within 5 s; once the answer was refused, the server is not asked to replay it."""
     outcome = outcome_of(guarded, "stale-prompt", client)
+
+    assert outcome.diary["answered"] == 0
+    assert outcome.diary["asked"] <= outcome.diary["calls"]
+    assert "Ask nobody again" in outcome.diary["first_error"]
+    assert 0 < outcome.diary["slowest_failure"] <= SOON
+
+
+@pytest.mark.parametrize("client", BOTH)
+def test_a_person_who_takes_time_is_asked_once(client: str, guarded: Runs) -> None:
+    """The client resumes, and the server replays its question, while the person is still thinking."""
+    outcome = outcome_of(guarded, "slow-person", client)
 
     assert outcome.diary["answered"] == 0
     assert outcome.diary["asked"] <= outcome.diary["calls"]
@@ -108,6 +123,17 @@ def test_without_the_guard_an_empty_resume_loops(client: str, unguarded: Runs) -
 def test_without_the_guard_a_stale_prompt_is_asked_again_and_again(client: str, unguarded: Runs) -> None:
     """One call."""
     outcome = outcome_of(unguarded, "stale-prompt", client, guard=False)
+
+    assert outcome.diary["calls"] == 1
+    assert outcome.diary["asked"] >= 5
+
+
+@pytest.mark.parametrize("client", BOTH)
+def test_without_the_guard_a_person_who_takes_time_is_asked_again_and_again(
+    client: str, unguarded: Runs
+) -> None:
+    """One call."""
+    outcome = outcome_of(unguarded, "slow-person", client, guard=False)
 
     assert outcome.diary["calls"] == 1
     assert outcome.diary["asked"] >= 5

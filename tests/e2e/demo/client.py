@@ -35,6 +35,8 @@ class Errand:
     seconds: float
     resume: bool
     mode: str
+    thinking: float
+    """Seconds that the person in front of the client takes for an answer."""
 
 
 def errand() -> Errand:
@@ -45,6 +47,7 @@ def errand() -> Errand:
     parser.add_argument(
         "--resume", action="store_true", help="after the answer, resume from the first token kept"
     )
+    parser.add_argument("--thinking", type=float, default=0.0, help="seconds before a question is answered")
     parser.add_argument("--mode", default="legacy", help="how mcp 2 negotiates the protocol's version")
     return Errand(**vars(parser.parse_args()))
 

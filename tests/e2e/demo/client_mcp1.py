@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
+import anyio
 from mcp import ClientSession, types
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import ClientMessageMetadata
@@ -13,6 +14,7 @@ from tests.e2e.demo.client import Diary, Errand, run, work
 async def client(errand: Errand, diary: Diary) -> None:
     async def accept(context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
         diary.asked += 1
+        await anyio.sleep(errand.thinking)
         return types.ElicitResult(action="accept", content={"sure": True})
 
     tokens: list[str] = []

@@ -33,6 +33,7 @@ class Run:
     """What a fault has to remember from one exchange to the next; a server of the demo has one client."""
 
     first_cursor: str | None = None
+    """The first event id of the call that is under way."""
     refused_at: float = math.inf
     """When the last answer of this call was refused, in seconds of anyio's clock."""
     wire: Counter[str] = field(default_factory=Counter)
@@ -220,7 +221,7 @@ async def stale_prompt(exchange: Exchange) -> None:
     run = exchange.run
     match exchange.kind:
         case "tools/call":
-            run.refused_at = math.inf
+            run.first_cursor, run.refused_at = None, math.inf
             await exchange.forward(last=_is_prompt, before=remember)
         case "resumes":
             run.wire["resumes_after_refusal"] += anyio.current_time() > run.refused_at + ON_ITS_WAY_SECONDS
@@ -274,6 +275,7 @@ FAULTS: dict[str, Fault] = {
     "empty-resume": empty_resume,
     "after-answer": after_answer,
     "stale-prompt": stale_prompt,
+    "slow-person": stale_prompt,
     "dead-after-replay": dead_after_replay,
     "dead-at-replay": dead_at_replay,
     "input-required-loop": healthy,

@@ -20,6 +20,8 @@ class Case:
     unguarded_wire: tuple[Row, ...] = ()
     stopped: bool = True
     """Whether the guard has something to stop."""
+    arguments: tuple[str, ...] = ()
+    """Of the client."""
 
     def judge(self, outcome: Outcome) -> tuple[Finding, ...]:
         """What a run came to, also one that was made for another table."""
@@ -35,6 +37,7 @@ class Case:
             wire=self.guarded_wire if guard else self.unguarded_wire,
             expected=self.guarded if guard else self.unguarded,
             seconds=seconds,
+            arguments=self.arguments,
             environment={"OTEL_PYTHON_HTTPX_SSE_GUARD": "on" if guard else "off"},
             guard=guard,
         )
@@ -84,3 +87,17 @@ CASES = {
     )
 }
 STOPPED = tuple(fault for fault, case in CASES.items() if case.stopped)
+SLOW_PERSON = Case(
+    "slow-person",
+    "wipe",
+    guarded=(acted("prompt_dropped"), acted("operation_failed")),
+    unguarded=(core("reprompts_total", ">=", 5), IDLE),
+    guarded_wire=(
+        seen("tools/call", ">=", 2),
+        seen("resumes", ">=", 2),
+        seen("resumes_after_refusal", "==", 0),
+    ),
+    unguarded_wire=(seen("tools/call", "==", 1), seen("resumes", ">=", 5)),
+    arguments=("--thinking", "0.5"),
+)
+"""A stale prompt once more, before a person who takes longer for an answer than the client for a resume."""
