@@ -33,15 +33,16 @@ Arrival = bytes | object | BaseException
 class Headers(dict[str, str]):
     """The part of either library's headers that is looked at."""
 
-    def __init__(self, items: Iterable[tuple[str, str]] = ()) -> None:
-        super().__init__({key.lower(): value for key, value in items})
+    def __init__(self, items: Iterable[tuple[str | bytes, str | bytes]] = ()) -> None:
+        super().__init__({_text(key).lower(): _text(value) for key, value in items})
 
     @property
     def raw(self) -> list[tuple[bytes, bytes]]:
         return [(key.encode(), value.encode()) for key, value in self.items()]
 
-    def multi_items(self) -> list[tuple[str, str]]:
-        return list(self.items())
+
+def _text(value: str | bytes) -> str:
+    return value if isinstance(value, str) else value.decode()
 
 
 class Url:
@@ -60,7 +61,7 @@ class Request:
         self,
         method: str,
         url: Any,
-        headers: Iterable[tuple[str, str]] = (),
+        headers: Iterable[tuple[str | bytes, str | bytes]] = (),
         content: bytes = b"",
         extensions: dict[str, Any] | None = None,
     ) -> None:

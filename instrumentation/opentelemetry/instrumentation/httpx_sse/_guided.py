@@ -153,6 +153,13 @@ class _AsyncSource:
             return bool(ready)
         return False
 
+    async def give_up(self) -> None:
+        """End a read that nobody waits for any more, so that its iterator can be closed."""
+        coming, self._coming = self._coming, None
+        if coming is not None:
+            coming.cancel()
+            await asyncio.wait((coming,))
+
     async def close(self, chunks: AsyncIterator[bytes] | None = None) -> None:
         """Close the response.
 
@@ -335,16 +342,18 @@ class _SyncChunks:
 class _AsyncChunks:
     """Same as _SyncChunks, for asynchronous streams."""
 
-    __slots__ = ("_chunks", "_guide")
+    __slots__ = ("_chunks", "_guide", "_source")
 
-    def __init__(self, guide: AsyncGuide, chunks: AsyncIterator[bytes]) -> None:
+    def __init__(self, guide: AsyncGuide, chunks: AsyncIterator[bytes], source: _AsyncSource) -> None:
         self._guide = guide
         self._chunks: Any = chunks
+        self._source = source
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
 
     async def aclose(self) -> None:
+        await self._source.give_up()
         close = getattr(self._chunks, "aclose", None)
         if close is not None:
             await close()
@@ -392,7 +401,8 @@ class _AsyncBody(Proxy):
         self._self_parts = (guide, source)
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        return _AsyncChunks(self._self_parts[0], self.__wrapped__.__aiter__())
+        guide, source = self._self_parts
+        return _AsyncChunks(guide, self.__wrapped__.__aiter__(), source)
 
     async def aclose(self) -> None:
         guide, source = self._self_parts

@@ -346,6 +346,8 @@ class Standing:
     """Server requests were delivered in its session, or on itself without one, and may come again."""
     retry: int | None
     """The last `retry` of the server, in milliseconds."""
+    has_retry: bool
+    """The newest attempt brought it."""
     session: SessionStanding
 
 

@@ -315,5 +315,6 @@ def standing(state: State, stream: Logical) -> Standing:
         is_answering=any(state.is_answering(prompt) for prompt in stream.prompts),
         has_server_requests=stream.dialogue.has_server_requests,
         retry=stream.retry,
+        has_retry=stream.attempt is not None and stream.attempt.has_retry,
         session=_sessions.standing(stream.place.session),
     )

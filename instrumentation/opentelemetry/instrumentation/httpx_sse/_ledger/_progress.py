@@ -49,7 +49,7 @@ def received(state: State, flight: Flight, event: Received, at: float) -> Verdic
         return
     stream.touched_at = at
     if event.retry is not None:
-        stream.retry = event.retry
+        stream.retry, attempt.has_retry = event.retry, True
         attempt.sent_poll = stream.had_poll = True
     is_priming = bool(event.event_id) and event.is_empty
     if not event.has_data and not is_priming:

@@ -154,6 +154,8 @@ class Attempt:
     is_opaque: bool = False
     sent_poll: bool = False
     """It sent a priming event or a `retry` field."""
+    has_retry: bool = False
+    """It sent a usable `retry`."""
     is_redirected: bool = False
     is_settled: bool = False
     outcome: ReconnectOutcome | None = None

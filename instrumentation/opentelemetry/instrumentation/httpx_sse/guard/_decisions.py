@@ -37,6 +37,8 @@ class Memory:
 
     dead: Table[int, bool] = field(default_factory=lambda: Table("streams"))
     """Logical streams whose replay was quarantined."""
+    owed: Table[int, bool] = field(default_factory=lambda: Table("streams"))
+    """Logical streams whose client left while their answer was held back from it."""
     slowed: Table[int, int] = field(default_factory=lambda: Table("streams"))
     """Logical streams that were slowed down, and the client's own pace before, in milliseconds."""
     quarantine: Quarantine = field(default_factory=Quarantine)
@@ -65,6 +67,8 @@ class Resume(NamedTuple):
     standing: Standing
     is_dead: bool
     """A replay on it was quarantined before, and the client was told so."""
+    is_owed: bool
+    """Its answer has come, but was held back when the client left."""
     max_stalled: int
 
     @property
@@ -108,15 +112,15 @@ HOPELESS: Final = (
     _Hopeless("session_quarantined", lambda r: r.is_dead, lambda _: unconfirmed("dead")),
     _Hopeless("operation_failed", lambda r: r.is_awaited and r.standing.is_rejected, _rejected),
     _Hopeless("resume_refused", lambda r: r.standing.refusal is not None, _refused),
-    _Hopeless("resume_refused", lambda r: r.standing.is_answered, _answered),
+    _Hopeless("resume_refused", lambda r: r.standing.is_answered and not r.is_owed, _answered),
     _Hopeless(
         "breaker_opened",
-        lambda r: r.is_awaited and r.standing.streak >= r.max_stalled,
+        lambda r: r.standing.kind == "response" and r.standing.streak >= r.max_stalled,
         _stuck,
     ),
 )
 """Resumes that cannot bring anything, first that fits. The last is for a stream that ended in the middle of an event,
-so that its end could not say so."""
+so that its end could not say so, and for one that is resumed although its request was cancelled."""
 
 
 def at_resume(resume: Resume) -> Refusal | None:
@@ -182,7 +186,11 @@ def at_end(end: End, settings: Settings, memory: Memory) -> Iterable[Ending]:
     elif standing.kind == "standalone":
         if is_too_much:
             yield _slowing(end)
-        elif not end.is_stalled and (own := memory.slowed.pop(end.stream)) is not None:
+        elif (
+            not end.is_stalled
+            and (own := memory.slowed.pop(end.stream)) is not None
+            and not standing.has_retry
+        ):
             yield Ending(None, retry(own))
 
 

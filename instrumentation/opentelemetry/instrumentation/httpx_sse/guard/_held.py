@@ -17,6 +17,17 @@ BYTES: Final = 1024 * 1024
 """The most that is held back, in bytes."""
 
 
+def last_id(piece: bytes) -> str:
+    """The event id that a client knows after a piece, if the piece has one."""
+    return next((block.id for block in reversed(Scanner().receive(piece)) if block.id), "")
+
+
+def primer(event_id: str) -> bytes:
+    """MCP 2025-11-25, Streamable HTTP: "an SSE event consisting of an event ID and an empty `data` field", with which a
+    client can come back from there."""
+    return f"id: {event_id}\ndata:\n\n".encode()
+
+
 class Held:
     """Pieces of one stream in their order, those in doubt among them."""
 
@@ -60,11 +71,22 @@ class Held:
         self._pieces.append((piece, message))
         self._size += len(piece)
 
-    def settle(self, drops: Callable[[Message], bool]) -> None:
-        """Leave out what `drops` says, and let go of the rest."""
-        kept = [piece for piece, message in self._pieces if message is None or not drops(message)]
-        self._pieces, self._size = [], 0
-        self._ready += kept
+    def settle(self, drops: Callable[[Message], bool], *, has_primers: bool) -> None:
+        """Leave out what `drops` says, and let go of the rest.
+
+        The event id of what is left out stays where `has_primers` and no other follows: else the client would come
+        back from before it, and be told the same again for ever.
+        """
+        pieces, self._pieces, self._size = self._pieces, [], 0
+        left_out = ""
+        for piece, message in pieces:
+            if message is None or not drops(message):
+                self._ready.append(piece)
+                left_out = "" if left_out and last_id(piece) else left_out
+            else:
+                left_out = last_id(piece)
+        if left_out and has_primers:
+            self._ready.append(primer(left_out))
 
     def release(self) -> bytes:
         """What may be given to the client now."""

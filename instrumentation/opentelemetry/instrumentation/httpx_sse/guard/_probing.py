@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .._dialect import dialect_of
 from .._names import GuardAction, ProbeOutcome, SessionStanding
+from .._scanner import Scanner
 from .._steps import QUIET, Close, Next, Send, Sleep, Source, Step
 from ._answers import OWN_ID, session_gone, stream
 from ._confirmation import PROBES, unconfirmed
@@ -36,13 +37,13 @@ ACTS: Final[frozenset[GuardAction]] = frozenset({"session_quarantined", "probe_i
 
 _OWN_HEADERS: Final = frozenset(
     {
-        "accept",
-        "accept-encoding",
-        "connection",
-        "content-length",
-        "content-type",
-        "last-event-id",
-        "transfer-encoding",
+        b"accept",
+        b"accept-encoding",
+        b"connection",
+        b"content-length",
+        b"content-type",
+        b"last-event-id",
+        b"transfer-encoding",
     }
 )
 """Headers of the resume that are not those of a POST; all others, credentials among them, are copied."""
@@ -54,13 +55,16 @@ _OUTCOMES: Final[dict[SessionStanding, ProbeOutcome]] = {
     "unconfirmed": "inconclusive",
 }
 
+_IN_DOUBT: Final[frozenset[SessionStanding]] = frozenset({"unconfirmed", "lost"})
+"""Sessions that are asked: also one that is known to be lost may have come back, or its log outlives it."""
+
 Turn = Generator[Step, Any, bool]
 
 
 def probed(script: "GuardScript") -> Turn:
     """Confirm the session of a resumed stream; whether the client has been answered instead."""
     standing, exchange = script.standing, script.exchange
-    if standing is None or exchange.sent is None or standing.session != "unconfirmed":
+    if standing is None or exchange.sent is None or standing.session not in _IN_DOUBT:
         return False
     dialect = dialect_of(exchange.sent.version)
     settings = script.settings
@@ -72,6 +76,12 @@ def probed(script: "GuardScript") -> Turn:
     assert source is not None  # noqa: S101 - its head has just come
     try:
         outcome = yield from _outcome(script)
+    except GeneratorExit:
+        # A coroutine that is closed can wait for nothing more.
+        raise
+    except Exception as error:  # noqa: BLE001 - of our own ping: what the client asked for passes
+        script.guard.containment.contain("guard", error)
+        return False
     except BaseException as error:
         # The client has no response that it could close.
         script.tell("failed", error)
@@ -112,14 +122,20 @@ def _ping(script: "GuardScript") -> Turn:
         if not isinstance(error, Exception):
             raise
         return type(error).__name__ != "PoolTimeout"
+    before, until = _session(script), script.observer.clock() + PATIENCE
     try:
         exchange.head(source.response.status_code, source.response.headers.raw)
-        while exchange.bytes_read < ANSWER_LIMIT:
+        # A server may answer on an event stream that it leaves open: what is known is enough.
+        while _session(script) == before and exchange.bytes_read < ANSWER_LIMIT:
+            if script.observer.clock() >= until:
+                break
             chunk = yield Next(source)
             if chunk is None:
                 exchange.exhausted()
                 break
             exchange.receive(chunk)
+    except GeneratorExit:
+        raise
     except BaseException as error:
         exchange.failed(error)
         if not isinstance(error, Exception):
@@ -130,16 +146,19 @@ def _ping(script: "GuardScript") -> Turn:
     return True
 
 
+def _session(script: "GuardScript") -> SessionStanding | None:
+    standing = script.standing
+    return None if standing is None else standing.session
+
+
 def ping_of(request: Any) -> Any:
     """A `ping` to where a resume goes, with its credentials (MCP, basic/utilities/ping)."""
     body = {"jsonrpc": "2.0", "id": OWN_ID + secrets.token_hex(8), "method": "ping"}
-    headers = [
-        (key, value) for key, value in request.headers.multi_items() if key.lower() not in _OWN_HEADERS
-    ]
+    headers = [(key, value) for key, value in request.headers.raw if key.lower() not in _OWN_HEADERS]
     headers += [
-        ("accept", "application/json, text/event-stream"),
-        ("accept-encoding", "identity"),
-        ("content-type", "application/json"),
+        (b"Accept", b"application/json, text/event-stream"),
+        (b"Accept-Encoding", b"identity"),
+        (b"Content-Type", b"application/json"),
     ]
     limits = {key: min(value, PATIENCE) for key, value in _timeouts(request).items() if value is not None}
     timeouts = {**dict.fromkeys(("connect", "read", "write", "pool"), PATIENCE), **limits}
@@ -159,15 +178,16 @@ def _timeouts(request: Any) -> dict[str, float | None]:
 
 def without_coding(request: Any) -> Any:
     """The same resume, asking for an event stream that can be read: compressed events cannot be left out."""
-    headers = [
-        (key, value) for key, value in request.headers.multi_items() if key.lower() != "accept-encoding"
-    ]
     if "content-length" in request.headers or "transfer-encoding" in request.headers:
         return request
+    coding = b"accept-encoding"
+    headers = [(k, b"identity" if k.lower() == coding else value) for k, value in request.headers.raw]
+    if "accept-encoding" not in request.headers:
+        headers.append((b"Accept-Encoding", b"identity"))
     return type(request)(
         request.method,
         request.url,
-        headers=[*headers, ("accept-encoding", "identity")],
+        headers=headers,
         extensions=request.extensions,
     )
 
@@ -192,7 +212,7 @@ def _quarantine(script: "GuardScript", source: Source) -> Generator[Step, Any, N
         Quarantined(session=(sent.session if sent else None) or "", at=at, data=taken[:REPLAY_LIMIT])
     )
     script.remember_dead()
-    yield session_gone(unconfirmed("dead"))
+    yield session_gone(unconfirmed("dead", tuple(block.id for block in Scanner().receive(taken))))
 
 
 def _give_up(script: "GuardScript", source: Source) -> Turn:

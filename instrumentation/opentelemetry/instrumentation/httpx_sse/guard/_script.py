@@ -88,6 +88,8 @@ class GuardScript:
         self._waited = 0.0
         self._is_given = False
         self._is_deaf = False
+        self._due: BaseException | None = None
+        """The transport's own error, which the client gets after its last words."""
         self._sieve: Sieve | None = None
         self._ending: Ending | None = None
 
@@ -158,6 +160,12 @@ class GuardScript:
         sent = self.exchange.sent
         return sent is not None and sent.http_method == "GET" and bool(sent.cursor)
 
+    @property
+    def has_primers(self) -> bool:
+        """Whether the revision knows events that only carry an id."""
+        sent = self.exchange.sent
+        return sent is not None and dialect_of(sent.version).has_polling
+
     def acts(self, action: GuardAction) -> bool:
         """Count an action; whether it is to be done."""
         if action in self.settings.disabled:
@@ -185,7 +193,8 @@ class GuardScript:
                 raise error from None
             return Over()
         except BaseException as raised:
-            if raised is error or not isinstance(raised, Exception):
+            if raised is error or raised is self._due or not isinstance(raised, Exception):
+                self._due = None
                 raise
             self.failed(raised)
             if error is not None:
@@ -200,6 +209,7 @@ class GuardScript:
     def closed(self) -> None:
         """See `_steps.Script`."""
         self.tell("closed")
+        self._remember_owed(is_owed=self._sieve is not None and self._sieve.holds_response)
         self._steps.close()
         # Each holds the other; an exchange is to be gone as soon as nobody holds it.
         self.exchange.companion = None
@@ -228,6 +238,8 @@ class GuardScript:
         while True:
             try:
                 chunk = yield Next(source)
+            except GeneratorExit:
+                raise
             except BaseException as error:
                 self.tell("failed", error)
                 raise
@@ -256,6 +268,10 @@ class GuardScript:
             raise
         self.source = source
         response = source.response
+        if response.is_closed:
+            # It carries its body already: nobody will iterate over its stream.
+            yield Watch(source, is_begun=False)
+            return
         is_watched = self.tell("head", response.status_code, response.headers.raw)
         is_plain = response.headers.get("content-encoding", "identity").strip().lower() in ("", "identity")
         is_guarded = self._begun is not None and self._begun.kind in _KINDS
@@ -303,8 +319,9 @@ class GuardScript:
         standing, begun = self.standing, self._begun
         if standing is None or begun is None:
             return False
-        is_dead = self.guard.memory.dead.peek(begun.stream) is not None
-        refusal = at_resume(Resume(standing, is_dead, self.settings.max_stalled))
+        memory = self.guard.memory
+        is_dead, is_owed = memory.dead.peek(begun.stream), memory.owed.peek(begun.stream)
+        refusal = at_resume(Resume(standing, bool(is_dead), bool(is_owed), self.settings.max_stalled))
         if refusal is None or not self.acts(refusal.action):
             return False
         self.exchange.withdrawn()
@@ -317,6 +334,21 @@ class GuardScript:
         if self._begun is not None:
             self.guard.memory.dead.put(self._begun.stream, True)  # noqa: FBT003
 
+    @property
+    def is_owed(self) -> bool:
+        """The client was not given the answer that an earlier attempt of this stream brought."""
+        return self._begun is not None and self.guard.memory.owed.peek(self._begun.stream) is not None
+
+    def gave(self) -> None:
+        """All that was held back has been given to the client."""
+        if self.is_owed and self._begun is not None:
+            self.guard.memory.owed.pop(self._begun.stream)
+
+    def _remember_owed(self, *, is_owed: bool) -> None:
+        """The client left while an answer was held back from it: it may come for it again."""
+        if is_owed and self._begun is not None:
+            self.guard.memory.owed.put(self._begun.stream, True)  # noqa: FBT003
+
     def conclude(self, standing: Standing) -> None:
         """The client has been given errors for all that the stream owed it."""
         if standing.pending and self._begun is not None:
@@ -328,12 +360,20 @@ class GuardScript:
         while True:
             try:
                 chunk = yield Next(source, QUIET_SECONDS if sieve.has_doubts else None)
+            except GeneratorExit:
+                # The client has closed the response, perhaps while another thread or task of it reads.
+                raise
             except BaseException as error:
-                sieve.finish()
-                self.tell("failed", error)
                 if isinstance(error, Exception):
+                    sieve.finish()
+                    self.tell("failed", error)
+                    self._due = error
                     yield from self._last_words(sieve)
                 else:
+                    is_owed = sieve.holds_response
+                    sieve.finish()
+                    self.tell("failed", error)
+                    self._remember_owed(is_owed=is_owed)
                     # A read that is cancelled ends its connection, also where we were not reading but waiting.
                     yield Close(source)
                 raise

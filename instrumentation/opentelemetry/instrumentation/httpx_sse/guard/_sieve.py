@@ -33,11 +33,17 @@ class Sieve:
         self._heard: list[Verdict] = []
         self._tail = b""
         self._in_hand: tuple[bytes, bytes] | None = None
+        self._holds_response = False
 
     @property
     def has_doubts(self) -> bool:
         """Whether something is held back until the replay is quiet."""
         return self._held.has_doubts
+
+    @property
+    def holds_response(self) -> bool:
+        """Whether a response that the client has not had is held back behind what is in doubt."""
+        return self._holds_response and self.has_doubts
 
     @property
     def may_append(self) -> bool:
@@ -118,9 +124,13 @@ class Sieve:
     def _sort(self, piece: bytes, already: int) -> None:
         """Pass an event on, leave it out, or hold it back; `already` bytes of it the client has."""
         held, script = self._held, self._script
-        again = [v for v in self._heard if isinstance(v, Responded) and v.delivery.startswith("duplicate")]
+        responses = [v for v in self._heard if isinstance(v, Responded)]
+        again = [v for v in responses if v.delivery.startswith("duplicate") and not script.is_owed]
         asked = [v for v in self._heard if isinstance(v, ServerRequested) and v.delivery == "redelivered"]
         message = Held.only_message(piece, script.observer.liveness_key) if again or asked else None
+        self._holds_response = self.has_doubts and (self._holds_response or bool(responses))
+        if responses and not self.has_doubts and not again:
+            script.gave()
         if message is None or already:
             held.pass_on(piece[already:])
         elif again and script.acts("response_dropped"):
@@ -134,7 +144,10 @@ class Sieve:
 
     def _judge(self) -> None:
         """The replay is quiet: what is known of the server requests that came again is all that will be known."""
-        self._held.settle(self._drops)
+        self._held.settle(self._drops, has_primers=self._script.has_primers)
+        if self._holds_response:
+            self._holds_response = False
+            self._script.gave()
 
     def _drops(self, message: Message) -> bool:
         """Whether a server request that came again is not presented."""
