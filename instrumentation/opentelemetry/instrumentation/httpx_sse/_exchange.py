@@ -201,12 +201,13 @@ class Exchange:
 
     # -------------------------------------------------------------- the response
 
-    def head(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    def head(self, status: int, headers: Iterable[tuple[bytes, bytes]], *, is_decoded: bool = False) -> bool:
         """The response's head came; whether its body is to be watched.
 
         Args:
             status: HTTP status code.
             headers: raw names and values.
+            is_decoded: what `receive` will be told has its content coding undone already.
         """
         found = {key.lower(): value for key, value in headers}
         media = media_type(found.get(b"content-type", b""))
@@ -219,7 +220,7 @@ class Exchange:
                 return False
             self.announce(sent)
         self._headers = _NO_HEADERS  # described; a stream may be open for long
-        coding = found.get(b"content-encoding", b"").strip().lower().decode("latin-1")
+        coding = "" if is_decoded else found.get(b"content-encoding", b"").strip().lower().decode("latin-1")
         try:
             self._inflater = None if coding in IDENTITY else Inflater(coding)
         except UnreadableError:
@@ -321,9 +322,13 @@ class Exchange:
 
     def _joined(self, reference: str) -> bytes:
         """Digest of the URL that a reference means here; empty when it means none."""
+        if self._request is None:
+            return b""
+        url = self._request.url
         try:
-            return target(urljoin(str(self._request.url), reference)) if self._request else b""
-        except ValueError:
+            # By the library's own rules, where it has them: it will write the request's URL so.
+            return target(str(url.join(reference) if hasattr(url, "join") else urljoin(str(url), reference)))
+        except Exception:  # noqa: BLE001 - `ValueError`, or `InvalidURL` of either library
             return b""
 
     def exhausted(self) -> None:

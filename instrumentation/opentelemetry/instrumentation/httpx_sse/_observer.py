@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from ._collector import COLLECTOR
 from ._envelope import sort
-from ._events import Event, Message, PoolClosed
+from ._events import Event, Message, PoolClosed, Sent
 from ._exchange import Companion, Exchange
 from ._ledger import Ledger, Thresholds
 from ._request import Headers, Request, headers_of, may_matter
@@ -87,9 +87,14 @@ class Observer:
         if self._left or self._garbage:
             self.drain()
         sent = None if self.is_plain(request.method, headers) else exchange.describe()
-        if sent is not None and (sent.mcp or self._ledger.knows(sent)):
+        if sent is not None and (sent.mcp or self._knows(sent)):
             exchange.announce(sent)
         return exchange
+
+    def _knows(self, sent: Sent) -> bool:
+        with self._lock:
+            self._hand_over()
+            return self._ledger.knows(sent)
 
     def is_plain(self, method: str, headers: Headers) -> bool:
         """Whether a request matters only if its answer turns out to be an event stream."""

@@ -43,9 +43,10 @@ def _compiled(pattern: bytes, newline: bytes) -> "re.Pattern[bytes]":
 
 # The ids of many: first in their events, as Python servers write them, or second, as TypeScript does. From where the
 # run of such events ends, all the rest is one without an id.
-_MANY: Final = _TYPE + b"id: ?" + _ID + b"NL" + _TYPE + b"data: ?" + _HEAD + _TAIL + b"|(?s:.+)"
-_MANY_CRLF: Final = _compiled(_MANY, rb"\r\n").findall
-_MANY_LF: Final = _compiled(_MANY, rb"\n").findall
+_MANY: Final = _TYPE + b"id: ?" + _ID + b"NL" + _TYPE + b"data: ?" + _HEAD
+_MANY_CRLF: Final = _compiled(_MANY + _TAIL + b"|(?s:.+)", rb"\r\n").findall
+# In a chunk without CR nobody looks for one: from every event, that would be to the end of the chunk.
+_MANY_LF: Final = _compiled(_MANY + b".*NLNL|(?s:.+)", rb"\n").findall
 
 
 # Only few forms of an event of that type fit, so there are only few patterns to make of them.
@@ -163,8 +164,8 @@ class Skim:
     """
 
     __slots__ = (
-        "_clock", "_desk", "_dropped", "_exchange", "_ids", "_look", "_newest", "_scanner", "_sort", "_taken", "at",
-        "bytes", "event_type",
+        "_clock", "_desk", "_dropped", "_exchange", "_forgotten", "_ids", "_look", "_newest", "_scanner", "_sort",
+        "_taken", "at", "bytes", "event_type",
     )  # fmt: skip
 
     def __init__(
@@ -185,6 +186,7 @@ class Skim:
         self._newest = b""
         """The newest id that does not wait any more, unless the scanner has read on since."""
         self._dropped = 0
+        self._forgotten = 0
         self._taken = 0
 
     @property
@@ -263,11 +265,15 @@ class Skim:
         return self._latest().decode("utf-8", "replace") or self._scanner.last_event_id
 
     def shorten(self) -> None:
-        """Keep the newer half of the ids."""
+        """Keep the newest ids, as many as half of the limit; of events without an id only their number."""
         self._newest = self._latest()
-        older = len(self._ids) - IDS_LIMIT // 2
-        del self._ids[:older]
-        self._dropped += older
+        held = len(self._ids)
+        newest_first = dict.fromkeys(reversed(self._ids))
+        newest_first.pop(None, None)
+        newest_first.pop(b"", None)
+        self._ids[:] = reversed(list(newest_first)[: IDS_LIMIT // 2])
+        self._dropped += held - len(self._ids)
+        self._forgotten += len(newest_first) - len(self._ids)
 
     def take(self) -> Skimmed:
         """What waits, as one fact."""
@@ -275,6 +281,7 @@ class Skim:
         ids = self._ids[:]
         del self._ids[: len(ids)]
         dropped, self._dropped = self._dropped, 0
+        forgotten, self._forgotten = self._forgotten, 0
         self._taken += len(ids) + dropped
         if self._ids:
             self._desk.waiting[self._exchange] = self
@@ -284,5 +291,5 @@ class Skim:
             event_type=self.event_type,
             count=len(ids) + dropped,
             event_ids=_texts(named),
-            forgotten=dropped if named else 0,
+            forgotten=forgotten,
         )

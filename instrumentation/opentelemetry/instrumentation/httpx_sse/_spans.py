@@ -214,7 +214,8 @@ class Spans:
 
     def __call__(self, exchange: Exchange | None, verdicts: tuple[Verdict, ...]) -> None:
         for verdict in verdicts:
-            if exchange is not None:
+            # One exchange may push another out of its table, whose end is told with it.
+            if exchange is not None and verdict.exchange in (None, exchange.number):
                 self._see(exchange, verdict)
             if self._hook is not None:
                 self._call(self._hook, exchange, verdict)

@@ -136,9 +136,10 @@ class Watch:
     def adopt(self, exchange: Exchange, response: Any, body: type["SyncBody | AsyncBody"]) -> None:
         """The response's body passes through `body` from now on, if it is worth watching."""
         try:
-            if not exchange.head(response.status_code, response.headers.raw):
+            is_whole = response.is_closed
+            if not exchange.head(response.status_code, response.headers.raw, is_decoded=is_whole):
                 return
-            if response.is_closed:
+            if is_whole:
                 # A mock's response that carries its body already: nobody will iterate over its stream.
                 exchange.receive(response.content)
                 exchange.exhausted()

@@ -113,7 +113,7 @@ class Ledger:
 
     def _sent(self, event: Sent, at: float) -> Verdicts:
         state = self._state
-        before = state.redirects.pop((event.pool, event.target))
+        before = state.followed(event, at)
         legacy = state.endpoints.get(event.target) if event.http_method == "POST" else None
         flight = self._flight(event, at, legacy)
         if event.http_method != "DELETE":
@@ -206,7 +206,7 @@ class Ledger:
         if event.session and is_given and flight.dialect.has_sessions:
             _sessions.assigned(self._state, flight, event.session, at)
         if event.status in _REDIRECT and event.location:
-            self._state.redirects.put((flight.sent.pool, event.location), flight)
+            self._state.redirected(flight, event.location, at)
         if event.is_stream:
             yield from self._stream_opened(flight, event, at)
 
@@ -271,8 +271,7 @@ class Ledger:
         """A JSON-RPC error that belongs to no request that is known here (design 3.5)."""
         if message.kind is not MessageKind.RESPONSE or not message.is_error:
             return False
-        key = (flight.dialogue.number, message.id) if message.id is not None else None
-        return key is None or key not in self._state.requests
+        return message.id is None or _dialogue.asked(self._state, flight, message.id) is None
 
     def _stray(self, flight: Flight, message: Message, at: float) -> Verdicts:
         """An event stream that brings nothing but the news that its session is gone."""

@@ -99,7 +99,8 @@ def _gave_up(state: State, at: float) -> Iterator[Verdict]:
             continue
         if attempt is None or attempt.ended_at is None:
             continue
-        awaited = stream.requests or stream.kind in STREAMS_LOST_KINDS
+        # Whether an answer came on a stream that cannot be read, nobody knows.
+        awaited = (stream.requests and not attempt.is_opaque) or stream.kind in STREAMS_LOST_KINDS
         patience = stream.patience(state.thresholds.give_up_after)
         if not awaited or not stream.had_stream or at - attempt.ended_at <= patience:
             continue

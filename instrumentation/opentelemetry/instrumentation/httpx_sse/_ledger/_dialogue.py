@@ -111,8 +111,7 @@ def delivered(state: State, flight: Flight, message: Message, at: float) -> Verd
 
 
 def _responded(state: State, flight: Flight, message: Message, at: float) -> Verdicts:
-    key = None if message.id is None else (flight.dialogue.number, message.id)
-    request = None if key is None else state.requests.get(key)
+    request = None if message.id is None else asked(state, flight, message.id)
     delivery: ResponseDelivery = (
         "orphan" if request is None
         else "first" if request.answered_by is None
@@ -135,6 +134,14 @@ def _responded(state: State, flight: Flight, message: Message, at: float) -> Ver
     yield from ruled(state, flight, request, message, at)
     if request.stream is not None:
         _terminal(state, flight, request.stream, request.id)
+
+
+def asked(state: State, flight: Flight, identifier: JsonId) -> Request | None:
+    """The client's request with this id; one that waits on this very stream is known even if its table was full."""
+    request = state.requests.get((flight.dialogue.number, identifier))
+    if request is None and flight.stream is not None:
+        request = flight.stream.requests.get(identifier)
+    return request
 
 
 def unanswered(flight: Flight, error: str, at: float) -> Verdicts:

@@ -204,6 +204,8 @@ class Logical:
     prompts: list[Prompt] = field(default_factory=list)
     endpoint: Digest = b""
     """2024-11-05: where its POSTs go."""
+    is_known: bool = True
+    """It stands in the table of streams."""
 
     @property
     def origin(self) -> Origin:
@@ -217,6 +219,12 @@ class Logical:
     def is_idle(self) -> bool:
         """No attempt is under way."""
         return self.attempt is None or self.attempt.ended_at is not None
+
+    @property
+    def is_over(self) -> bool:
+        """It is not open, and nothing more is awaited of it."""
+        is_complete = self.attempt is not None and self.attempt.end == "complete"
+        return self.is_idle and (self.is_terminal or self.is_lost or self.is_cancelled or is_complete)
 
     @property
     def request_state(self) -> RequestState:

@@ -1,11 +1,11 @@
 """All tables of the ledger, and how their entries are found, made and let go."""
 
-from collections.abc import Sequence
-from itertools import count
+from collections.abc import Iterable, Sequence
+from itertools import chain, count, islice
 from typing import Final
 
 from .._dialect import Dialect
-from .._events import Digest, JsonId, Origin
+from .._events import Digest, JsonId, Origin, Sent
 from .._names import StreamKind
 from ._records import (
     Dialogue,
@@ -24,8 +24,25 @@ _REDIRECTS: Final = 256
 _ENDPOINTS: Final = 1024
 _TALLIES: Final = 4096
 
+_REDIRECTS_TO_ONE: Final = 64
+"""Requests that are expected at one URL at once."""
+
+_FOLLOWED_WITHIN: Final = 5.0
+"""Seconds after which nobody follows a redirect any more: libraries do so at once."""
+
+_LOOKED_AT: Final = 64
+"""Of a full table, so many of the oldest streams are looked at for one that is not needed any more."""
+
 ELSEWHERE: Final = Origin("", "", 0)
 """Where events of servers are counted that come after too many others; telemetry names those `_OTHER` long since."""
+
+
+def _goes_on(before: Sent, after: Sent) -> bool:
+    """RFC 9110, 15.4: a redirect keeps the method, or makes a GET of it; and all that this request is about."""
+    if after.http_method not in (before.http_method, "GET"):
+        return False
+    is_same = (before.session, before.cursor) == (after.session, after.cursor)
+    return is_same and (not after.messages or after.messages == before.messages)
 
 
 class State:
@@ -40,7 +57,9 @@ class State:
         self.prompts: Table[tuple[int, JsonId], Prompt] = Table("prompts")
         self.operations: Table[tuple[object, ...], Operation] = Table("operations")
         self.flights: Table[int, Flight] = Table("exchanges")
-        self.redirects: Table[tuple[int, Digest], Flight] = Table("exchanges", _REDIRECTS)
+        self.redirects: Table[tuple[int, Digest], tuple[tuple[Flight, float], ...]] = Table(
+            "exchanges", _REDIRECTS
+        )
         self.endpoints: Table[Digest, Logical] = Table("streams", _ENDPOINTS)
         self.tallies: dict[tuple[Origin, StreamKind], Tally] = {}
         self.ids_held = 0
@@ -53,6 +72,27 @@ class State:
     def is_answering(self, prompt: Prompt) -> bool:
         """Whether an answer to a server request is on its way: nobody knows yet whether it is taken."""
         return prompt.answer is not None and prompt.answer in self.flights
+
+    # -------------------------------------------------------------- redirects
+
+    def redirected(self, flight: Flight, to: Digest, at: float) -> None:
+        """The response of `flight` points elsewhere: the request that follows it is expected there."""
+        key = (flight.sent.pool, to)
+        expected = self.redirects.pop(key) or ()
+        self.redirects.put(key, (*expected[1 - _REDIRECTS_TO_ONE :], (flight, at)))
+
+    def followed(self, event: Sent, at: float) -> Flight | None:
+        """The flight that a request goes on with, after a redirect; each goes on once."""
+        key = (event.pool, event.target)
+        expected = self.redirects.pop(key)
+        if expected is None:
+            return None
+        fresh = tuple(each for each in expected if at - each[1] <= _FOLLOWED_WITHIN)
+        found = next((each for each in fresh if _goes_on(each[0].sent, event)), None)
+        left = tuple(each for each in fresh if each is not found)
+        if left:
+            self.redirects.put(key, left)
+        return None if found is None else found[0]
 
     # -------------------------------------------------------------- places and sessions
 
@@ -106,13 +146,20 @@ class State:
             subject=subject,
         )
         if len(place.streams) >= PLACE_STREAMS:
-            self.streams.evicted += 1
-            self.drop(next(iter(place.streams)))
+            self._make_room(place.streams.values())
+        if len(self.streams) >= self.streams.limit:
+            self._make_room(self.streams)
         place.streams[stream.number] = stream
-        gone = self.streams.put(stream.number, stream)
-        if gone is not None:
-            self._forget(gone)
+        self.streams.put(stream.number, stream)
         return stream
+
+    def _make_room(self, streams: Iterable[Logical]) -> None:
+        """Let one go: of the oldest, the first that is over, else the first that is idle, else the oldest."""
+        oldest = list(islice(streams, _LOOKED_AT))
+        over = (stream for stream in oldest if stream.is_over)
+        idle = (stream for stream in oldest if stream.is_idle)
+        self.streams.evicted += 1
+        self.drop(next(chain(over, idle, oldest)).number)
 
     def drop(self, number: int) -> None:
         """Let a logical stream go."""
@@ -123,7 +170,7 @@ class State:
     def _forget(self, stream: Logical) -> None:
         stream.place.streams.pop(stream.number, None)
         self.ids_held -= len(stream.ids)
-        stream.ids = {}
+        stream.ids, stream.is_known = {}, False
         if stream.endpoint:
             self.endpoints.pop(stream.endpoint)
 
@@ -134,7 +181,12 @@ class State:
         return bool(event_id) and self.learn_all(stream, (event_id,)) > 0
 
     def learn_all(self, stream: Logical, event_ids: Sequence[str]) -> int:
-        """Remember event ids of a stream, none of them empty; how many were new there."""
+        """Remember event ids of a stream, none of them empty; how many were new there.
+
+        A stream that had to go while it was open remembers nothing: nobody would let go of it again.
+        """
+        if not stream.is_known:
+            return len(event_ids)
         at = fresh = 0
         while at < len(event_ids):
             room = STREAM_IDS + 1 - len(stream.ids)
