@@ -27,6 +27,9 @@ _TALLIES: Final = 4096
 _REDIRECTS_TO_ONE: Final = 64
 """Requests that are expected at one URL at once."""
 
+_MAKES_GET: Final = (301, 302, 303)
+"""Statuses after which a POST is followed by a GET, by the standard or by custom."""
+
 _FOLLOWED_WITHIN: Final = 5.0
 """Seconds after which nobody follows a redirect any more: libraries do so at once."""
 
@@ -37,9 +40,10 @@ ELSEWHERE: Final = Origin("", "", 0)
 """Where events of servers are counted that come after too many others; telemetry names those `_OTHER` long since."""
 
 
-def _goes_on(before: Sent, after: Sent) -> bool:
+def _goes_on(flight: Flight, after: Sent) -> bool:
     """RFC 9110, 15.4: a redirect keeps the method, or makes a GET of it; and all that this request is about."""
-    if after.http_method not in (before.http_method, "GET"):
+    before, status = flight.sent, flight.answered.status if flight.answered else 0
+    if after.http_method != before.http_method and (after.http_method != "GET" or status not in _MAKES_GET):
         return False
     is_same = (before.session, before.cursor) == (after.session, after.cursor)
     return is_same and (not after.messages or after.messages == before.messages)
@@ -88,7 +92,7 @@ class State:
         if expected is None:
             return None
         fresh = tuple(each for each in expected if at - each[1] <= _FOLLOWED_WITHIN)
-        found = next((each for each in fresh if _goes_on(each[0].sent, event)), None)
+        found = next((each for each in fresh if _goes_on(each[0], event)), None)
         left = tuple(each for each in fresh if each is not found)
         if left:
             self.redirects.put(key, left)
