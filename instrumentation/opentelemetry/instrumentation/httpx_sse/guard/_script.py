@@ -212,7 +212,7 @@ class GuardScript:
         self._remember_owed(is_owed=self._sieve is not None and self._sieve.holds_response)
         self._steps.close()
         # Each holds the other; an exchange is to be gone as soon as nobody holds it.
-        self.exchange.companion = None
+        self.exchange.companion, self._due = None, None
 
     def tell(self, what: Site, *arguments: Any) -> Any:
         """Tell the exchange; an error of its own is contained, and after one in a body it is told no more of it."""
