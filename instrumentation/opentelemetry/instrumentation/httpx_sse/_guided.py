@@ -180,7 +180,9 @@ class _AsyncSource:
         """Finish the transport's generators by a read that is cancelled, since closing one leaves those below it."""
         with anyio.CancelScope() as scope, suppress(Exception):
             scope.cancel()
-            await self._read(chunks)
+            # What has come already is read without waiting, so that no cancellation is met.
+            while await self._read(chunks) is not None:
+                pass
 
 
 class _Guide:

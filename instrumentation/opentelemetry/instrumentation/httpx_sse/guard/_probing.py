@@ -125,11 +125,11 @@ def _ping(script: "GuardScript") -> Turn:
     before, until = _session(script), script.observer.clock() + PATIENCE
     try:
         exchange.head(source.response.status_code, source.response.headers.raw)
-        # A server may answer on an event stream that it leaves open: what is known is enough.
-        while _session(script) == before and exchange.bytes_read < ANSWER_LIMIT:
-            if script.observer.clock() >= until:
+        # A server may answer on an event stream that it leaves open: of one that is known to live, what comes at once.
+        while exchange.bytes_read < ANSWER_LIMIT and script.observer.clock() < until:
+            chunk = yield Next(source, None if _session(script) == before else AT_ONCE)
+            if chunk is QUIET:
                 break
-            chunk = yield Next(source)
             if chunk is None:
                 exchange.exhausted()
                 break
