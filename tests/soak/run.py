@@ -93,16 +93,17 @@ def soak(minutes: float, seed: int | str, crew: int = len(CREW), limits: Limits 
     began = time.monotonic()
     server = ChaosServer(journal)
     with instrumented(reader, limits):
+        _note_collections(journal)
         threads = _play(journal, server, seed, crew, stop)
         while time.monotonic() - began < minutes * 60:
             stop.wait(1.0)
-            _collect(reader, journal)
+            reader.get_metrics_data()
         stop.set()
         for thread in threads:
             thread.join()
         # Whoever is still awaited is given up: the longest patience, and a look.
         time.sleep(limits.give_up + 1.0)
-        got, faults = told(_collect(reader, journal))
+        got, faults = told(reader.get_metrics_data())
     server.stop()
     oracle = Oracle(limits)
     return Report(
@@ -167,10 +168,16 @@ def _play(
     return threads
 
 
-def _collect(reader: InMemoryMetricReader, journal: Journal) -> Any:
-    data = reader.get_metrics_data()
-    journal.write(Collected(0, journal.now()))
-    return data
+def _note_collections(journal: Journal) -> None:
+    """At the moment that the ledger takes for now: a whole collection takes longer than some patience is exact."""
+    observer: Any = HTTPXSSEInstrumentor._installation.observer  # type: ignore[union-attr]
+    collect = observer.collect
+
+    def noted() -> Any:
+        journal.write(Collected(0, journal.now()))
+        return collect()
+
+    observer.collect = noted
 
 
 def told(data: Any) -> tuple[Counts, list[str]]:
