@@ -92,13 +92,13 @@ def _refused(status: int) -> SessionResumptionError:
 
 def unconfirmed(outcome: ProbeOutcome, quarantined: tuple[object, ...] = ()) -> SessionResumptionError:
     """The error for a replay whose session is `dead`, or whose life could not be shown (`inconclusive`)."""
-    kept = f"{len(quarantined)} replayed events are quarantined."
+    kept = f"; {len(quarantined)} replayed events are quarantined." if quarantined else "."
     if outcome == "dead":
         return SessionResumptionError(
-            f"The replay succeeded, but its session is gone; {kept}", reason="dead", quarantined=quarantined
+            f"The replay succeeded, but its session is gone{kept}", reason="dead", quarantined=quarantined
         )
     return SessionResumptionError(
-        f"The replay succeeded, but no probe could show whether its session lives; {kept}",
+        f"The replay succeeded, but no probe could show whether its session lives{kept}",
         reason="inconclusive",
         disposition="ambiguous",
         quarantined=quarantined,
