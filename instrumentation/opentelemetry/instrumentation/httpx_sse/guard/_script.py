@@ -238,8 +238,6 @@ class GuardScript:
         while True:
             try:
                 chunk = yield Next(source)
-            except GeneratorExit:
-                raise
             except BaseException as error:
                 self.tell("failed", error)
                 raise
@@ -341,7 +339,7 @@ class GuardScript:
 
     def gave(self) -> None:
         """All that was held back has been given to the client."""
-        if self.is_owed and self._begun is not None:
+        if self._begun is not None:
             self.guard.memory.owed.pop(self._begun.stream)
 
     def _remember_owed(self, *, is_owed: bool) -> None:
@@ -364,15 +362,13 @@ class GuardScript:
                 # The client has closed the response, perhaps while another thread or task of it reads.
                 raise
             except BaseException as error:
+                is_owed = sieve.holds_response
+                sieve.finish()
+                self.tell("failed", error)
                 if isinstance(error, Exception):
-                    sieve.finish()
-                    self.tell("failed", error)
                     self._due = error
                     yield from self._last_words(sieve)
                 else:
-                    is_owed = sieve.holds_response
-                    sieve.finish()
-                    self.tell("failed", error)
                     self._remember_owed(is_owed=is_owed)
                     # A read that is cancelled ends its connection, also where we were not reading but waiting.
                     yield Close(source)
