@@ -126,9 +126,12 @@ class Watch:
     ) -> None:
         """What `begin` gave for a request has its response now."""
         try:
-            if isinstance(begun, Exchange):
-                self.adopt(begun, response, body)
-            elif (exchange := self._begin_late(transport, request, response, begun)) is not None:
+            exchange = (
+                begun
+                if isinstance(begun, Exchange)
+                else self._begin_late(transport, request, response, begun)
+            )
+            if exchange is not None:
                 self.adopt(exchange, response, body)
         except Exception as error:  # noqa: BLE001
             self._containment.contain("head", error)

@@ -204,8 +204,6 @@ class Logical:
     prompts: list[Prompt] = field(default_factory=list)
     endpoint: Digest = b""
     """2024-11-05: where its POSTs go."""
-    is_known: bool = True
-    """It stands in the table of streams."""
 
     @property
     def origin(self) -> Origin:

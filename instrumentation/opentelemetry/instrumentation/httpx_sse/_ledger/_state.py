@@ -174,7 +174,7 @@ class State:
     def _forget(self, stream: Logical) -> None:
         stream.place.streams.pop(stream.number, None)
         self.ids_held -= len(stream.ids)
-        stream.ids, stream.is_known = {}, False
+        stream.ids = {}
         if stream.endpoint:
             self.endpoints.pop(stream.endpoint)
 
@@ -189,7 +189,7 @@ class State:
 
         A stream that had to go while it was open remembers nothing: nobody would let go of it again.
         """
-        if not stream.is_known:
+        if stream.number not in self.streams:
             return len(event_ids)
         at = fresh = 0
         while at < len(event_ids):
