@@ -18,8 +18,10 @@ from tests.conftest import FAMILIES, Family, Memory
 from tests.lifecycle.world import spans, total
 
 from opentelemetry.instrumentation.httpx_sse import HTTPXSSEInstrumentor
+from opentelemetry.instrumentation.httpx_sse import _observer as observer_module
 from opentelemetry.instrumentation.httpx_sse._events import PoolClosed
 from opentelemetry.instrumentation.httpx_sse._ledger import Ledger
+from opentelemetry.instrumentation.httpx_sse._locker import Locker
 from opentelemetry.instrumentation.httpx_sse._observer import Observer
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -250,30 +252,70 @@ print("parent", int(total(memory, "sse.client.stream.duration")))
     assert printed.split() == ["child", "1", "parent", "1"]
 
 
-def test_fork_while_calls_are_counted() -> None:
-    """A child counts what it does itself, although another thread of its parent was counting when it was made."""
+LOCKED = {
+    "counts of calls": ("_gauges", "Counts()", "it.count(lambda *_: None, {}, 1)"),
+    "names of servers": ("_telemetry", "Servers(1)", "it.name(Origin('https', 'server.test', 443))"),
+    "ledger": ("_observer", "Observer(lambda *_: None)", "it.observe(None, (PoolClosed(pool=1),), at=0.0)"),
+}
+"""What holds a lock while a call of the host passes: its module, how to make one, and the call."""
+
+
+@pytest.mark.parametrize("holder", LOCKED)
+def test_fork_while_another_thread_holds_the_lock(holder: str) -> None:
+    """In a child, no call waits for a lock that a thread which it does not have held when it was made."""
+    module, make, call = LOCKED[holder]
     printed = run_apart(
-        """
+        f"""
 import os, signal
-from opentelemetry.instrumentation.httpx_sse._gauges import Counts
-counts, told = Counts(), []
+from opentelemetry.instrumentation.httpx_sse._events import Origin
+from opentelemetry.instrumentation.httpx_sse.{module} import *
+it = {make}
 inside, leave = threading.Event(), threading.Event()
 def hold():
-    with counts._lock:
+    with it._lock:
         inside.set(); leave.wait()
 thread = threading.Thread(target=hold); thread.start(); inside.wait()
 child = os.fork()
 if not child:
     signal.alarm(10)
-    counts.count(lambda count, attributes: told.append(count), {}, 1)
-    counts.tell()
-    print("child", *told, flush=True)
+    {call}
+    print("child went on", flush=True)
     os._exit(0)
 leave.set(); thread.join()
 assert os.waitpid(child, 0)[1] == 0
 """
     )
-    assert printed.split() == ["child", "1"]
+    assert printed.strip() == "child went on"
+
+
+@pytest.mark.parametrize("holder", LOCKED)
+def test_a_signal_while_the_lock_is_held(holder: str) -> None:
+    """A signal handler that sends a request does not wait for the thread that it interrupted."""
+    module, make, call = LOCKED[holder]
+    printed = run_apart(
+        f"""
+import signal
+from opentelemetry.instrumentation.httpx_sse._events import Origin
+from opentelemetry.instrumentation.httpx_sse.{module} import *
+it = {make}
+def handle(*_):
+    {call}
+signal.signal(signal.SIGUSR1, handle)
+with it._lock:
+    signal.raise_signal(signal.SIGUSR1)
+print("went on")
+"""
+    )
+    assert printed.strip() == "went on"
+
+
+def test_all_locks_are_known() -> None:
+    """Every lock of this package is one that is made anew in a child: nothing else in it makes a lock."""
+    package = Path(observer_module.__file__).parent
+    makers = [path.name for path in package.rglob("*.py") if "Lock()" in path.read_text()]
+    holders = {cls.__module__.rpartition(".")[2] for cls in Locker.__subclasses__()}
+    assert makers == ["_locker.py"]
+    assert holders == {module for module, _, _ in LOCKED.values()}
 
 
 def test_workers_that_are_forked() -> None:

@@ -4,15 +4,14 @@ An observable instrument cannot be taken back from a meter, and a second one of 
 has one set of them, which outlives installations: those that are alive are shown together.
 """
 
-import threading
 import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
+from ._locker import Locker
 from ._names import EVENT_TYPE, METRICS, REPROMPT_TRIGGER, STREAM_KIND, STREAM_STATE
-from ._observer import LOCKERS
 
 Attributes = dict[str, str | int]
 Series = tuple[Attributes, float]
@@ -58,19 +57,13 @@ def merged(name: str, parts: Iterable[Series]) -> list[Series]:
 Add = Callable[[Any, Attributes], None]
 
 
-class Counts:
+class Counts(Locker):
     """Counts that come with every call or stream, in plain ints until a collection asks: a counter's own call costs
     more than everything else that is done about one."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._held: dict[int, tuple[Add, Attributes, int]] = {}
-        # A signal handler of the host may send a request while we hold it: never wait for ourselves.
-        self._lock = threading.RLock()
-        LOCKERS.add(self)
-
-    def after_fork(self) -> None:
-        """See `_observer.Locker`."""
-        self._lock = threading.RLock()
 
     def count(self, add: Add, attributes: Attributes, value: int) -> None:
         """So many more for the counter behind `add`; the attributes of a series are always the same object."""

@@ -1,19 +1,18 @@
 """What all exchanges of one installation share: the ledger and its lock, the clock, and the sink of verdicts."""
 
-import os
 import threading
 import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
 from itertools import count
-from typing import Final, Protocol
 
 from ._collector import COLLECTOR
 from ._envelope import sort
 from ._events import Event, Message, PoolClosed, Sent
 from ._exchange import Companion, Exchange
 from ._ledger import Ledger, Thresholds
+from ._locker import Locker
 from ._request import Headers, Request, headers_of, may_matter
 from ._scanner import Scanner
 from ._skim import Skim
@@ -22,7 +21,7 @@ from ._verdicts import Redelivery, Snapshot, Standing, Verdict
 Sink = Callable[[Exchange | None, tuple[Verdict, ...]], None]
 
 
-class Observer:
+class Observer(Locker):
     """What all exchanges of one installation share: the ledger, its lock, the clock and the sink.
 
     Args:
@@ -40,13 +39,11 @@ class Observer:
         liveness_key: str | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        super().__init__()
         self.clock = clock
         self.liveness_key = liveness_key
         self._sink = sink
         self._ledger = Ledger(thresholds)
-        # A signal handler or a finalizer of the host may send a request while we hold it: never wait for ourselves.
-        self._lock = threading.RLock()
-        LOCKERS.add(self)
         self._numbers = count(1)
         self._pools: dict[int, tuple[weakref.ref[object], int]] = {}
         self.waiting: dict[int, Skim] = {}
@@ -218,27 +215,3 @@ class Observer:
             # Some third-party transport without weak references: its streams are told apart by request only.
             return 0
         return number
-
-    def after_fork(self) -> None:
-        """In a child, a lock that another thread of the parent held would stay locked for ever."""
-        self._lock = threading.RLock()
-
-
-class Locker(Protocol):
-    """Holds a lock while a call of the host passes."""
-
-    def after_fork(self) -> None:
-        """Make the lock anew, in a child."""
-
-
-LOCKERS: Final["weakref.WeakSet[Locker]"] = weakref.WeakSet()
-"""All that are alive."""
-
-
-def _after_fork() -> None:
-    for locker in list(LOCKERS):
-        locker.after_fork()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

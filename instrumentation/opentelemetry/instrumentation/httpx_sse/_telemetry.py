@@ -1,9 +1,8 @@
 """From verdicts to metrics: one table says which verdict feeds which instrument.
 
-Spans are made in `_spans`; what both share, the names of servers, in `_servers`.
+Spans are made in `_spans`, of the same verdicts.
 """
 
-import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
@@ -15,6 +14,7 @@ from ._dialect import version_name
 from ._events import Origin
 from ._exchange import Exchange
 from ._gauges import FLOORED, GAUGES, Attributes, Series, merged, show_on
+from ._locker import Locker
 from ._names import (
     ERROR_TYPE,
     INSTRUMENTATION_SITE,
@@ -120,15 +120,15 @@ _OPEN_ENDED: Final = (PROTOCOL_VERSION, ERROR_TYPE, METHOD, RPC_STATUS_CODE, TOO
 """Attributes of the two metrics of the GenAI conventions, in the order in which their values are looked up."""
 
 
-class Servers:
+class Servers(Locker):
     """Names of servers for attributes: the first `limit` by name, the rest as one (design, section 4)."""
 
     def __init__(self, limit: int) -> None:
+        super().__init__()
         self._limit = limit
         self._names: dict[tuple[str, int], Attributes] = {}
         self._other: Attributes = {SERVER_ADDRESS: OTHER, SERVER_PORT: 0}
         self._is_other_seen = False
-        self._lock = threading.Lock()
 
     def name(self, origin: Origin) -> Attributes:
         """`server.address` and `server.port` of an origin; a name is given at its first sight."""
