@@ -255,6 +255,7 @@ print("parent", int(total(memory, "sse.client.stream.duration")))
 LOCKED = {
     "counts of calls": ("_gauges", "Counts()", "it.count(lambda *_: None, {}, 1)"),
     "names of servers": ("_telemetry", "Servers(1)", "it.name(Origin('https', 'server.test', 443))"),
+    "contained errors": ("_containment", "Containment(strict=False)", "it.contain('begin', ValueError())"),
     "ledger": ("_observer", "Observer(lambda *_: None)", "it.observe(None, (PoolClosed(pool=1),), at=0.0)"),
 }
 """What holds a lock while a call of the host passes: its module, how to make one, and the call."""

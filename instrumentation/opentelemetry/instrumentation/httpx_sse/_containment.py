@@ -4,12 +4,13 @@ import logging
 from collections import Counter
 from typing import Final
 
+from ._locker import Locker
 from ._names import Site
 
 _LOG: Final = logging.getLogger(__name__)
 
 
-class Containment:
+class Containment(Locker):
     """Where errors of this package end.
 
     Args:
@@ -19,6 +20,7 @@ class Containment:
     strict_by_default = False
 
     def __init__(self, *, strict: bool | None = None) -> None:
+        super().__init__()
         self.strict = self.strict_by_default if strict is None else strict
         self.errors: Counter[Site] = Counter()
         """Contained errors so far, by site; exported by telemetry at collection."""
@@ -29,10 +31,12 @@ class Containment:
         Raises:
             Exception: `error` itself, when strict.
         """
-        self.errors[site] += 1
+        with self._lock:
+            self.errors[site] += 1
+            is_first = self.errors[site] == 1
         if self.strict:
             raise error
-        if self.errors[site] == 1:
+        if is_first:
             # The text of an error may quote what passed by, so only its type is logged.
             _LOG.warning(
                 "%s in the SSE instrumentation, contained at %r; the program is not affected, "

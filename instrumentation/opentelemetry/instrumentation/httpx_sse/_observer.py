@@ -78,7 +78,10 @@ class Observer(Locker):
             is_own: this package itself sends it.
         """
         headers = headers_of(request) if headers is None else headers
-        exchange = Exchange(self, next(self._numbers), request, headers, context, at)
+        with self._lock:
+            # Without a GIL, two threads may be given the same by `next`.
+            number = next(self._numbers)
+        exchange = Exchange(self, number, request, headers, context, at)
         exchange.pool = self._pool(transport)
         exchange.companion, exchange.is_own = companion, is_own
         if self._left or self._garbage:
