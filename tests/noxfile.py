@@ -45,6 +45,9 @@ STORIES: Final = (
 ACCEPTANCE: Final = os.environ.get("ACCEPTANCE", "")
 """A program that every cell has to pass as well; none unless it is named."""
 PYTHONS: Final = ("3.10", "3.11", "3.12", "3.13")
+FREE_THREADED: Final = "3.14t"
+"""The first that the dependencies are made for; few machines have it."""
+THREADS: Final = ("tests/trust/test_concurrency.py", "tests/trust/test_full_tables.py", "tests/guard", *SEAM)
 
 CELLS: Final[dict[str, tuple[str, ...]]] = {
     "httpx-oldest": ("httpx == 0.27.0",),
@@ -69,8 +72,10 @@ nox.options.error_on_missing_interpreters = False
 
 def interpreter(version: str) -> str | None:
     """The path of a Python of that version that works, if the machine has one."""
-    managed = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python"))
-    return str(managed[-1]) if managed else shutil.which(f"python{version}")
+    number, is_free = version.rstrip("t"), version.endswith("t")
+    managed = sorted((Path.home() / ".pyenv" / "versions").glob(f"{number}.*/bin/python"))
+    fitting = [path for path in managed if path.parents[1].name.endswith("t") == is_free]
+    return str(fitting[-1]) if fitting else shutil.which(f"python{version}")
 
 
 def prepare(session: nox.Session, *requirements: str) -> None:
@@ -105,6 +110,17 @@ def on_python(version: str) -> None:
         prepare(session)
         session.run("python", "-m", "pytest", *CORE, *session.posargs)
         told(session)
+
+
+@nox.session(name="free-threaded", python=interpreter(FREE_THREADED) or FREE_THREADED)
+def free_threaded(session: nox.Session) -> None:
+    """The tests of the core, of the seam and of threads, without a GIL."""
+    if interpreter(FREE_THREADED) is None:
+        session.skip(f"no Python {FREE_THREADED} under ~/.pyenv/versions or on PATH")
+    prepare(session)
+    session.env["PYTHON_GIL"] = "0"
+    session.run("python", "-m", "pytest", *THREADS, *CORE, *session.posargs)
+    told(session)
 
 
 def with_versions(name: str, requirements: tuple[str, ...]) -> None:

@@ -1,5 +1,6 @@
 """With others on the same seam: whoever comes or goes first, each works while it is there, and leaves no trace."""
 
+import copy
 import functools
 import logging
 from collections.abc import Callable
@@ -8,9 +9,10 @@ from typing import Any
 import pytest
 import wrapt
 from tests.conftest import Family, Memory
-from tests.lifecycle.world import BODY, get, instrument, owner, seam, spans, streams, uninstrument
+from tests.lifecycle.world import BODY, done, get, instrument, owner, seam, spans, streams, uninstrument
 
 from opentelemetry.instrumentation import httpx as contrib
+from opentelemetry.instrumentation.httpx_sse import HTTPXSSEInstrumentor
 
 Undo = Callable[[], None]
 
@@ -172,3 +174,26 @@ def test_installed_again_over_a_plain_wrapper(family: Family, memory: Memory, se
             assert seam(family) is theirs
     finally:
         setattr(target, method, original)
+
+
+def test_whoever_wraps_ours_sees_the_librarys_own_stream(family: Family, memory: Memory) -> None:
+    """What an outer transport is given is of its own class, shows itself as itself, and so does a copy of it."""
+    library = family.module
+
+    class Stream(library.SyncByteStream, library.AsyncByteStream):  # type: ignore[misc,name-defined]
+        pass
+
+    own = Stream()
+    answer = library.Response(200, headers={"content-type": "text/event-stream"}, stream=own)
+    transport = library.MockTransport(lambda _: answer)
+    client = family.client(transport=transport)
+    HTTPXSSEInstrumentor.instrument_client(
+        client, tracer_provider=memory.tracer_provider, meter_provider=memory.meter_provider
+    )
+    send = transport.handle_async_request if family.is_async else transport.handle_request
+    seen = family.run(lambda: done(send(library.Request("GET", "http://server.test/")))).stream
+
+    assert seen is not own
+    assert isinstance(seen, Stream)
+    assert repr(seen) == repr(own)
+    assert [type(again) for again in (copy.copy(seen), copy.deepcopy(seen))] == [Stream, Stream]

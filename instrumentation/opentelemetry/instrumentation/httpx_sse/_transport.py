@@ -5,6 +5,7 @@ fails in here is contained: the client never sees it.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from copy import copy, deepcopy
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -267,12 +268,29 @@ class _AsyncChunks(_Chunks):
         return chunk
 
 
-class SyncBody(Proxy):
-    """A response's stream, as its library's own class in every respect but iteration and close."""
+class _Body(Proxy):
+    """A response's stream, as its library's own in every respect but iteration and close: a copy of it is a copy of
+    what is watched, and it shows itself as that does."""
 
     def __init__(self, stream: Any, exchange: Exchange, containment: Containment) -> None:
         super().__init__(stream)
         self._self_parts = (exchange, containment)
+
+    def __repr__(self) -> str:
+        return repr(self.__wrapped__)
+
+    def __copy__(self) -> Any:
+        return copy(self.__wrapped__)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return deepcopy(self.__wrapped__, memo)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.__wrapped__.__reduce_ex__(protocol)
+
+
+class SyncBody(_Body):
+    """Of a synchronous client."""
 
     def __iter__(self) -> Iterator[bytes]:
         return _SyncChunks(iter(self.__wrapped__), *self._self_parts)
@@ -284,12 +302,8 @@ class SyncBody(Proxy):
             _tell(*self._self_parts, "closed")
 
 
-class AsyncBody(Proxy):
-    """Same as SyncBody, for asynchronous streams."""
-
-    def __init__(self, stream: Any, exchange: Exchange, containment: Containment) -> None:
-        super().__init__(stream)
-        self._self_parts = (exchange, containment)
+class AsyncBody(_Body):
+    """Of an asynchronous client."""
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return _AsyncChunks(self.__wrapped__.__aiter__(), *self._self_parts)
