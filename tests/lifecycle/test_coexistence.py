@@ -12,7 +12,7 @@ from tests.conftest import Family, Memory
 from tests.lifecycle.world import BODY, done, get, instrument, owner, seam, spans, streams, uninstrument
 
 from opentelemetry.instrumentation import httpx as contrib
-from opentelemetry.instrumentation.httpx_sse import HTTPXSSEInstrumentor
+from opentelemetry.instrumentation.httpx_sse import HTTPXSSEInstrumentor, _guided
 
 Undo = Callable[[], None]
 
@@ -176,7 +176,8 @@ def test_installed_again_over_a_plain_wrapper(family: Family, memory: Memory, se
         setattr(target, method, original)
 
 
-def test_whoever_wraps_ours_sees_the_librarys_own_stream(family: Family, memory: Memory) -> None:
+@pytest.mark.parametrize("guard", [False, True])
+def test_whoever_wraps_ours_sees_the_librarys_own_stream(family: Family, memory: Memory, guard: bool) -> None:
     """What an outer transport is given is of its own class, shows itself as itself, and so does a copy of it."""
     library = family.module
 
@@ -188,12 +189,15 @@ def test_whoever_wraps_ours_sees_the_librarys_own_stream(family: Family, memory:
     transport = library.MockTransport(lambda _: answer)
     client = family.client(transport=transport)
     HTTPXSSEInstrumentor.instrument_client(
-        client, tracer_provider=memory.tracer_provider, meter_provider=memory.meter_provider
+        client, tracer_provider=memory.tracer_provider, meter_provider=memory.meter_provider, guard=guard
     )
     send = transport.handle_async_request if family.is_async else transport.handle_request
-    seen = family.run(lambda: done(send(library.Request("GET", "http://server.test/")))).stream
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+    asked = library.Request("POST", "http://server.test/", headers={"Mcp-Session-Id": "s"}, json=call)
+    seen = family.run(lambda: done(send(asked))).stream
 
     assert seen is not own
     assert isinstance(seen, Stream)
+    assert guard == (type(seen).__module__ == _guided.__name__)
     assert repr(seen) == repr(own)
     assert [type(again) for again in (copy.copy(seen), copy.deepcopy(seen))] == [Stream, Stream]

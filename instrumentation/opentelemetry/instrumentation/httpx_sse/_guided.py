@@ -8,11 +8,11 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import anyio
-import wrapt
 
+from ._proxy import StandIn
 from ._steps import (
     GIVEN,
     QUIET,
@@ -29,11 +29,6 @@ from ._steps import (
     Substitute,
     Watch,
 )
-
-if TYPE_CHECKING:
-    Proxy = wrapt.ObjectProxy[Any]
-else:
-    Proxy = wrapt.ObjectProxy
 
 _POLL: Final = 0.002
 """Seconds between two looks at a socket, where nothing better tells whether bytes are there."""
@@ -377,7 +372,7 @@ class _AsyncChunks:
         return given
 
 
-class _SyncBody(Proxy):
+class _SyncBody(StandIn):
     """A response's stream whose chunks a script gives out."""
 
     def __init__(self, stream: Any, guide: SyncGuide, source: _SyncSource) -> None:
@@ -395,7 +390,7 @@ class _SyncBody(Proxy):
             guide.closed()
 
 
-class _AsyncBody(Proxy):
+class _AsyncBody(StandIn):
     """Same as _SyncBody, for asynchronous streams."""
 
     def __init__(self, stream: Any, guide: AsyncGuide, source: _AsyncSource) -> None:

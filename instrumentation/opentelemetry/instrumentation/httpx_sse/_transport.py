@@ -5,11 +5,9 @@ fails in here is contained: the client never sees it.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from copy import copy, deepcopy
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-import wrapt
 from opentelemetry.context import get_current
 from opentelemetry.instrumentation.utils import is_instrumentation_enabled
 
@@ -17,6 +15,7 @@ from ._containment import Containment
 from ._exchange import Exchange, is_event_stream
 from ._names import Site
 from ._observer import Observer
+from ._proxy import StandIn
 from ._request import headers_of
 from ._steps import Script
 
@@ -26,11 +25,6 @@ be watched by itself and by its class: the outermost watcher is the only one."""
 
 Moment = float
 """When a request left that matters only if its answer turns out to be an event stream: most of most programs."""
-
-if TYPE_CHECKING:
-    Proxy = wrapt.ObjectProxy[Any]
-else:
-    Proxy = wrapt.ObjectProxy
 
 
 class Guardian(Protocol):
@@ -268,25 +262,12 @@ class _AsyncChunks(_Chunks):
         return chunk
 
 
-class _Body(Proxy):
-    """A response's stream, as its library's own in every respect but iteration and close: a copy of it is a copy of
-    what is watched, and it shows itself as that does."""
+class _Body(StandIn):
+    """A response's stream, as its library's own in every respect but iteration and close."""
 
     def __init__(self, stream: Any, exchange: Exchange, containment: Containment) -> None:
         super().__init__(stream)
         self._self_parts = (exchange, containment)
-
-    def __repr__(self) -> str:
-        return repr(self.__wrapped__)
-
-    def __copy__(self) -> Any:
-        return copy(self.__wrapped__)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        return deepcopy(self.__wrapped__, memo)
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return self.__wrapped__.__reduce_ex__(protocol)
 
 
 class SyncBody(_Body):

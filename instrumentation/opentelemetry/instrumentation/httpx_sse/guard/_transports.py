@@ -1,23 +1,17 @@
 """The guard around any transport of httpx or httpx2, for clients that one makes oneself."""
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any
-
-import wrapt
+from typing import Any
 
 from .._containment import Containment
 from .._instrumentor import HTTPXSSEInstrumentor, Installation
 from .._observer import Observer
 from .._options import Options, read_options
+from .._proxy import Proxy
 from .._transport import Watch, watched, watched_async
 from ._decisions import Settings
 from ._quarantine import Quarantine
 from ._script import Guard
-
-if TYPE_CHECKING:
-    Proxy = wrapt.ObjectProxy[Any]
-else:
-    Proxy = wrapt.ObjectProxy
 
 
 def guard_of(observer: Observer, containment: Containment, options: Options) -> Guard:
