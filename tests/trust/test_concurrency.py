@@ -30,20 +30,27 @@ PATIENCE = 60
 """Seconds after which what still runs is taken to wait for ever."""
 
 
-def client_of(family: Family, memory: Memory) -> Any:
-    """A watched client of a server in memory; each answer is a stream of three events."""
+SHORT = tuple(b"id: %d\ndata: x\n\n" % number for number in range(3))
+LONG = tuple(
+    b'id: %d\ndata: {"jsonrpc":"2.0","method":"notifications/progress","params":{}}\n\n' % number
+    for number in range(2_000)
+)
+
+
+def client_of(family: Family, memory: Memory, chunks: tuple[bytes, ...] = SHORT) -> Any:
+    """A watched client of a server in memory; each answer is a stream of these chunks."""
     library = family.module
 
     class Stream(library.SyncByteStream, library.AsyncByteStream):  # type: ignore[misc,name-defined]
         def __iter__(self) -> Iterator[bytes]:
-            for number in range(3):
+            for chunk in chunks:
                 time.sleep(0)
-                yield b"id: %d\ndata: x\n\n" % number
+                yield chunk
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            for number in range(3):
+            for chunk in chunks:
                 await asyncio.sleep(0)
-                yield b"id: %d\ndata: x\n\n" % number
+                yield chunk
 
     def answer(_: Any) -> Any:
         return library.Response(200, headers={"content-type": "text/event-stream"}, stream=Stream())
@@ -92,8 +99,18 @@ def test_one_client_in_many_threads(memory: Memory, name: str) -> None:
     client = client_of(FAMILIES[name], memory)
     with collecting(memory), ThreadPoolExecutor(32) as pool:
         sizes = list(pool.map(lambda n: len(client.get(f"{URL}{n}").content), range(320)))
-    assert sizes == [len(b"id: 0\ndata: x\n\n") * 3] * 320
+    assert sizes == [sum(map(len, SHORT))] * 320
     exact(memory, 320)
+
+
+@pytest.mark.parametrize("name", ["httpx-sync", "httpx2-sync"])
+def test_what_is_counted_in_one_thread_and_taken_in_another(memory: Memory, name: str) -> None:
+    """Events that come in masses are handed over by whoever collects: none is lost on the way, and none told twice."""
+    client = client_of(FAMILIES[name], memory, LONG)
+    with collecting(memory), ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: client.get(f"{URL}{n}"), range(16)))
+    assert total(memory, "sse.client.events", sse_event_type="notification") == 16 * len(LONG)
+    assert total(memory, "sse.client.stream.duration", sse_stream_end="complete") == 16
 
 
 @pytest.mark.parametrize("name", ["httpx-async", "httpx2-async"])
