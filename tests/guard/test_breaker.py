@@ -103,3 +103,16 @@ def test_a_standalone_stream_that_flaps_is_slowed_down(world: World) -> None:
     assert [each.retries for each in got] == [[], [], [], [2000], [2000], [1000], [], []]
     assert world.actions("stream_slowed") == 2
     assert world.actions("breaker_opened") == 0
+
+
+def test_a_loop_on_a_cursor_that_the_client_brought_along_is_slowed_down_too(world: World) -> None:
+    """A client that kept its cursor over a restart: what it waits for, if anything, was asked before we looked."""
+
+    async def play(client: McpClient) -> list[Got]:
+        return [await client.get("kept") for _ in range(4)]
+
+    got = world.run(by(PRIMED, EMPTY), play)
+
+    assert [each.body for each in got[:2]] == [b"", b""]
+    assert [b"retry: " in each.body for each in got[2:]] == [True, True]
+    assert world.actions("stream_slowed") == 2

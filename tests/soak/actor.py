@@ -155,10 +155,10 @@ class Actor:
         await self._answer("never-asked")
 
     async def _foreign(self) -> None:
-        """A cursor from somewhere else."""
-        await self._send(
-            "GET", {"do": self.rng.choice(("nothing", "prime"))}, cursor=f"foreign-{self.rng.random()}"
-        )
+        """A cursor from somewhere else, tried again and again."""
+        cursor = f"foreign-{self.rng.random()}"
+        for _ in range(self.rng.choice((1, 1, 2, 4))):
+            await self._send("GET", {"do": self.rng.choice(("nothing", "prime"))}, cursor=cursor)
 
     async def _bury(self) -> None:
         """The session is lost, or found again."""

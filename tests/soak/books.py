@@ -19,6 +19,7 @@ TIMED: Final = {
     "idle": ("reconnects",),
     "retry": ("reconnect.delay",),
     "deadline": ("server_requests", "reprompts"),
+    "give up": ("streams_lost", "requests_lost"),
 }
 """By threshold, the metrics of which one point may move from one label set to another for each close decision."""
 
@@ -56,9 +57,13 @@ class Books:
     def beyond(self, what: str, value: float, limit: float) -> bool:
         """Whether a time reached its threshold."""
         if abs(value - limit) < MARGIN:
-            self.close.append(f"{what}: {value:.3f} s against {limit:.3f} s")
-            self.slack.update(f"sse.client.{metric}" for metric in TIMED[what])
+            self.note_close(what, f"{value:.3f} s against {limit:.3f} s")
         return value >= limit
+
+    def note_close(self, what: str, how: str) -> None:
+        """A decision may have been made either way."""
+        self.close.append(f"{what}: {how}")
+        self.slack.update(f"sse.client.{metric}" for metric in TIMED[what])
 
 
 def kind_of(message: Json) -> str:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import Final
 
-from .books import Counts, kind_of
+from .books import MARGIN, Counts, kind_of
 from .journal import Collected, Ended, Entry, Frame, Head, Heard, Json, NoAnswer, Sent
 from .liveness import Liveness
 from .rulings import Case, Ruling, for_good, rule
@@ -25,6 +25,8 @@ class Oracle(Liveness):
                 self._sent(entry)
             else:
                 self._later(self.exchanges[entry.n], entry)
+        for scope in self._scopes():
+            self._settle(*scope.streams)
         return +self.counts
 
     def _later(self, x: Exchange, entry: Entry) -> None:
@@ -72,6 +74,8 @@ class Oracle(Liveness):
         stream = known or self._new_stream(x, "standalone")
         x.talk = stream.talk
         self._try(x, stream, foreign=bool(cursor) and known is None)
+        if cursor:
+            stream.ids.add(cursor)
 
     @staticmethod
     def _new_stream(x: Exchange, kind: str) -> Stream:
@@ -84,6 +88,10 @@ class Oracle(Liveness):
         cursor = x.sent.cursor
         is_reconnect = foreign or before is not None
         rejected = cursor is not None and stream.rejected_auth == x.sent.auth
+        self._settle(stream)
+        if before is not None and before.over is not None and not stream.is_lost:
+            # Whoever looks right now may still see it waiting.
+            stream.came_back = (x.sent.at, before.over)
         x.stream, x.attempt = stream, Try(is_reconnect, cursor, after_rejection=rejected)
         stream.tries.append(x.attempt)
         if not is_reconnect:
@@ -340,18 +348,39 @@ class Oracle(Liveness):
                 request.is_over = True
                 self.count("requests_lost", request.method, reason)
 
+    def _scopes(self) -> tuple[Scope, ...]:
+        return (*self.sessions.values(), *self.clients.values())
+
     def _collected(self, at: float) -> None:
-        for scope in (*self.sessions.values(), *self.clients.values()):
+        for scope in self._scopes():
             for stream in scope.streams:
                 self._maybe_given_up(stream, at)
 
     def _maybe_given_up(self, stream: Stream, at: float) -> None:
-        if stream.is_lost or stream.is_terminal or not stream.tries or stream.last.over is None:
+        if stream.is_terminal or not stream.tries or not stream.had_stream:
             return
-        if not stream.had_stream or not (stream.pending or stream.kind == "standalone"):
+        came_back, over_before = stream.came_back
+        if 0 <= at - came_back < MARGIN and came_back - over_before > self._patience(stream) - MARGIN:
+            stream.is_doubtful = True
+        over = stream.last.over
+        if over is None or (stream.is_lost and not stream.is_doubtful):
             return
-        patience = max(self.limits.give_up, 5 * (stream.retry or 0) / 1000)
-        if stream.kind == "standalone" and stream.scope.used <= stream.last.over:
+        if not stream.is_lost and not (stream.pending or stream.kind == "standalone"):
             return
-        if at - stream.last.over > patience:
+        spare = at - over - self._patience(stream)
+        if stream.kind == "standalone":
+            # Nobody gives up what nobody uses.
+            spare = min(spare, stream.scope.used - over)
+        stream.is_doubtful = abs(spare) < MARGIN
+        if spare > 0:
             self._lose(stream, "gave_up")
+
+    def _patience(self, stream: Stream) -> float:
+        return max(self.limits.give_up, 5 * (stream.retry or 0) / 1000)
+
+    def _settle(self, *streams: Stream) -> None:
+        """Whether somebody saw in time that these were given up was too close to call."""
+        for stream in streams:
+            if stream.is_doubtful:
+                stream.is_doubtful = False
+                self.note_close("give up", f"{stream.kind}, last used {stream.scope.used:.3f} s")

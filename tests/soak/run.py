@@ -170,14 +170,14 @@ def _play(
 
 def _note_collections(journal: Journal) -> None:
     """At the moment that the ledger takes for now: a whole collection takes longer than some patience is exact."""
-    observer: Any = HTTPXSSEInstrumentor._installation.observer  # type: ignore[union-attr]
-    collect = observer.collect
+    ledger: Any = HTTPXSSEInstrumentor._installation.observer._ledger  # type: ignore[union-attr]
+    snapshot = ledger.snapshot
 
-    def noted() -> Any:
-        journal.write(Collected(0, journal.now()))
-        return collect()
+    def noted(*, at: float) -> Any:
+        journal.write(Collected(0, at))
+        return snapshot(at=at)
 
-    observer.collect = noted
+    ledger.snapshot = noted
 
 
 def told(data: Any) -> tuple[Counts, list[str]]:

@@ -100,6 +100,10 @@ class Stream:
     """The credentials with which it was refused for good, or became terminal."""
     is_hopeless: bool = False
     rejected_auth: str | None = None
+    is_doubtful: bool = False
+    """Whether it was given up when somebody last looked is too close to call."""
+    came_back: tuple[float, float] = (-1.0, 0.0)
+    """When it was last tried again before it was given up, and since when it had waited then."""
 
     @property
     def last(self) -> Try:

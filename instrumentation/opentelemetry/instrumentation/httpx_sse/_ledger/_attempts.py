@@ -118,6 +118,9 @@ def begin(state: State, flight: Flight, stream: Logical, at: float, *, foreign: 
             credentials=sent.credentials,
             after_rejection=bool(flight.cursor) and stream.rejected_with == sent.credentials,
         )
+    if foreign and flight.cursor:
+        # From now on it is known in this scope: whoever comes with it again resumes the same logical stream.
+        state.learn(stream, flight.cursor)
     request = flight.requests[0] if flight.requests else None
     yield AttemptBegun(
         server=stream.origin,
