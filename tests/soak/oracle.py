@@ -58,7 +58,7 @@ class Oracle(Liveness):
         if scope.is_session:
             self._met_session(x)
         if sent.method != "DELETE":
-            scope.used = sent.at
+            scope.used_before, scope.used = scope.used, sent.at
         if sent.method == "GET":
             self._asks_for_stream(x)
 
@@ -357,6 +357,8 @@ class Oracle(Liveness):
                 self._maybe_given_up(stream, at)
 
     def _maybe_given_up(self, stream: Stream, at: float) -> None:
+        """The ledger sees an end before its client writes it down, and a request after that: whoever looks in between
+        sees a stream wait for longer than it says here, or one that waits no more."""
         if stream.is_terminal or not stream.tries or not stream.had_stream:
             return
         came_back, over_before = stream.came_back
@@ -368,10 +370,13 @@ class Oracle(Liveness):
         if not stream.is_lost and not (stream.pending or stream.kind == "standalone"):
             return
         spare = at - over - self._patience(stream)
+        just_used = False
         if stream.kind == "standalone":
             # Nobody gives up what nobody uses.
-            spare = min(spare, stream.scope.used - over)
-        stream.is_doubtful = abs(spare) < MARGIN
+            scope = stream.scope
+            spare = min(spare, scope.used - over)
+            just_used = at - scope.used < MARGIN and scope.used_before <= over
+        stream.is_doubtful = -MARGIN < spare <= 0 or (spare > 0 and just_used)
         if spare > 0:
             self._lose(stream, "gave_up")
 

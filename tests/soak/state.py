@@ -56,6 +56,7 @@ class Scope:
     doubted_since: float | None = None
     told_since: int = 0
     used: float = 0.0
+    used_before: float = 0.0
 
 
 @dataclass(slots=True, eq=False)

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import urljoin
 
@@ -13,11 +14,12 @@ from tests.conftest import in_memory
 
 from opentelemetry.instrumentation.httpx_sse._containment import Containment
 from opentelemetry.instrumentation.httpx_sse._exchange import Exchange
+from opentelemetry.instrumentation.httpx_sse._gauges import showing_on
 from opentelemetry.instrumentation.httpx_sse._ledger import Thresholds
 from opentelemetry.instrumentation.httpx_sse._observer import Observer
 from opentelemetry.instrumentation.httpx_sse._options import read_options
 from opentelemetry.instrumentation.httpx_sse._spans import Identifiers, Spans
-from opentelemetry.instrumentation.httpx_sse._telemetry import Servers, Telemetry
+from opentelemetry.instrumentation.httpx_sse._telemetry import Telemetry
 
 from .findings import Point, points_of
 from .play import fields_of, headers_of
@@ -59,15 +61,16 @@ class PureHost:
         self.clock = Clock()
         self.memory = in_memory()
         containment = Containment()
-        servers = Servers(options.server_limit)
+        showing = showing_on(self.memory.meter_provider.get_meter("t"))
+        server = partial(showing.servers.name, limit=options.server_limit)
         spans = Spans(
             self.memory.tracer_provider.get_tracer("t"),
             Identifiers(options.capture_ids, options.hash_key),
-            servers.name,
+            server,
             containment,
             clock=self.clock,
         )
-        self._telemetry = Telemetry(self.memory.meter_provider.get_meter("t"), spans, servers, containment)
+        self._telemetry = Telemetry(showing, spans, server, containment)
         self.observer = Observer(
             self._telemetry,
             thresholds=Thresholds(

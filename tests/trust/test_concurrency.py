@@ -271,7 +271,9 @@ print("parent", int(total(memory, "sse.client.stream.duration")))
 
 LOCKED = {
     "counts of calls": ("_gauges", "Counts()", "it.count(lambda *_: None, {}, 1)"),
-    "names of servers": ("_telemetry", "Servers(1)", "it.name(Origin('https', 'server.test', 443))"),
+    "names of servers": ("_meters", "Servers()", "it.name(Origin('https', 'server.test', 443), 1)"),
+    "spans": ("_spans", "Spans(None, Identifiers(), None, None)", "it._link(1)"),
+    "what is shown": ("_gauges", "Showing(NoOpMeter('t'))", "it.shown('sse.client.events')"),
     "contained errors": ("_containment", "Containment(strict=False)", "it.contain('begin', ValueError())"),
     "ledger": ("_observer", "Observer(lambda *_: None)", "it.observe(None, (PoolClosed(pool=1),), at=0.0)"),
 }
@@ -285,6 +287,7 @@ def test_fork_while_another_thread_holds_the_lock(holder: str) -> None:
     printed = run_apart(
         f"""
 import os, signal
+from opentelemetry.metrics import NoOpMeter
 from opentelemetry.instrumentation.httpx_sse._events import Origin
 from opentelemetry.instrumentation.httpx_sse.{module} import *
 it = {make}
@@ -313,6 +316,7 @@ def test_a_signal_while_the_lock_is_held(holder: str) -> None:
     printed = run_apart(
         f"""
 import signal
+from opentelemetry.metrics import NoOpMeter
 from opentelemetry.instrumentation.httpx_sse._events import Origin
 from opentelemetry.instrumentation.httpx_sse.{module} import *
 it = {make}

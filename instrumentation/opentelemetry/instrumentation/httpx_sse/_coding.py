@@ -38,7 +38,8 @@ class Inflater:
         Raises:
             UnreadableError: it is not in this coding.
         """
-        while chunk:
+        # What follows the end of the coded data is read by neither library.
+        while chunk and not self._inflate.eof:
             try:
                 piece = self._inflate.decompress(chunk, STEP)
             except zlib.error:

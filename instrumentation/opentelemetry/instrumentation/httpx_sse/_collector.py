@@ -5,6 +5,7 @@ what is seen then is put aside.
 """
 
 import gc
+import os
 import threading
 from typing import Final
 
@@ -27,9 +28,15 @@ class Collector:
         else:
             self._threads.discard(threading.get_ident())
 
+    def after_fork(self) -> None:
+        """A child has no thread but this one, whatever the others were doing."""
+        self._threads &= {threading.get_ident()}
+
     def is_here(self) -> bool:
         return bool(self._threads) and threading.get_ident() in self._threads
 
 
 COLLECTOR: Final = Collector()
 COLLECTOR.install()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=COLLECTOR.after_fork)

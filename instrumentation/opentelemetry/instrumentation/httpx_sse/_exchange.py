@@ -64,7 +64,7 @@ class Home(Protocol):
     def skim(self, exchange: int, scanner: Scanner) -> Skim | None:
         """What may skim an exchange from now on."""
 
-    def leave(self, *events: Event) -> None:
+    def leave(self, exchange: "Exchange", *events: Event) -> None:
         """From a finalizer: to be observed later."""
 
 
@@ -375,4 +375,6 @@ class Exchange:
     def __del__(self) -> None:
         if self.is_watched and not self._is_over:
             ended = Ended(exchange=self.number, how="abandoned", last_byte_at=self.last_byte_at)
-            self._observer.leave(*self._untold, ended)
+            # It lives on until that is told: its span ends with it.
+            self._is_over = True
+            self._observer.leave(self, *self._untold, ended)

@@ -5,15 +5,16 @@ has one set of them, which outlives installations: those that are alive are show
 """
 
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
 from ._locker import Locker
-from ._names import EVENT_TYPE, METRICS, REPROMPT_TRIGGER, STREAM_KIND, STREAM_STATE
+from ._meters import Add, Attributes, Servers, synchronous
+from ._names import EVENT_TYPE, MCP_METRICS, METRICS, REPROMPT_TRIGGER, STREAM_KIND, STREAM_STATE
 
-Attributes = dict[str, str | int]
 Series = tuple[Attributes, float]
 
 GAUGES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
@@ -44,17 +45,15 @@ class Source(Protocol):
         """What the instrument `name` shows of this installation now."""
 
 
-def merged(name: str, parts: Iterable[Series]) -> list[Series]:
-    """Series of the same attributes as one."""
+def merged(name: str, parts: Iterable[Series], *, largest: bool = False) -> list[Series]:
+    """Series of the same attributes as one: their sum, or the largest."""
+    largest = largest or name in LONGEST
     found: dict[tuple[object, ...], Series] = {}
     for attributes, value in parts:
         key = tuple(attributes.values())
         before = found[key][1] if key in found else 0
-        found[key] = (attributes, max(before, value) if name in LONGEST else before + value)
+        found[key] = (attributes, max(before, value) if largest else before + value)
     return list(found.values())
-
-
-Add = Callable[[Any, Attributes], None]
 
 
 class Counts(Locker):
@@ -82,48 +81,84 @@ class Counts(Locker):
             add(count, attributes)
 
 
-class Showing:
-    """The sources of one meter. What a counter showed of a source that is gone still counts."""
+class Showing(Locker):
+    """All that is shown on one meter. What a counter counted of a source that is gone still counts.
 
-    def __init__(self) -> None:
-        self.counts = Counts()
-        self.is_asked = True
-        self._sources: weakref.WeakSet[Any] = weakref.WeakSet()
+    Args:
+        meter: on which instruments are made.
+
+    Raises:
+        Exception: whatever a broken meter raises.
+    """
+
+    def __init__(self, meter: Meter) -> None:
+        super().__init__()
+        self.servers = Servers()
+        self.add = synchronous(meter, METRICS.values())
+        self.mcp = synchronous(meter, MCP_METRICS.values())
+        self._counts = Counts()
+        self._sources: weakref.WeakSet[Source] = weakref.WeakSet()
+        self._left: deque[Source] = deque()
         self._gone: dict[str, list[Series]] = {}
-        self._last: dict[tuple[str, int], list[Series]] = {}
+        self._highest: dict[str, list[Series]] = {}
+        self._is_asked = _make_instruments(meter, self)
 
-    def add(self, source: Source) -> None:
-        self._sources.add(source)
+    def join(self, source: Source) -> Counts | None:
+        """From now on a collection is shown what `source` has.
+
+        Where to count what is told at collections; None where no collection would ask, as with a meter that shares
+        counters between processes.
+        """
+        self._see_off()
+        with self._lock:
+            self._sources.add(source)
+        return self._counts if self._is_asked else None
+
+    def leave(self, source: Source) -> None:
+        """From the finalizer of a source: what it has counted since the last collection is looked at later."""
+        self._left.append(source)
 
     def shown(self, name: str) -> list[Series]:
         """What the instrument `name` shows of all sources."""
-        self.counts.tell()
-        sources: dict[int, Source] = {id(source): source for source in self._sources}
-        shown = {key: source.shown(name) for key, source in sources.items()}
-        parts = [series for part in shown.values() for series in part]
+        self._see_off()
+        with self._lock:
+            sources = list(self._sources)
+        parts = [series for source in sources for series in source.shown(name)]
+        self._counts.tell()
         if METRICS[name].instrument != "observable_counter":
             return merged(name, parts)
-        for key in [k for k in self._last if k[0] == name and k[1] not in sources]:
-            self._gone[name] = merged(name, [*self._gone.get(name, []), *self._last.pop(key)])
-        self._last.update({(name, key): part for key, part in shown.items()})
-        return merged(name, [*self._gone.get(name, []), *parts])
+        now = merged(name, [*self._gone.get(name, []), *parts])
+        # Of a source that is just being thrown away nobody knows for a moment: a counter must not fall for that.
+        shown = self._highest[name] = merged(name, [*self._highest.get(name, []), *now], largest=True)
+        return shown
 
+    def _see_off(self) -> None:
+        """A last look at those that have left."""
+        while self._left:
+            try:
+                source = self._left.popleft()
+            except IndexError:
+                # Another thread has seen it off.
+                return
+            for name in COUNTERS:
+                self._gone[name] = merged(name, [*self._gone.get(name, []), *source.shown(name)])
+
+
+COUNTERS: Final = tuple(m.name for m in METRICS.values() if m.instrument == "observable_counter")
 
 _SHOWING: Final["weakref.WeakKeyDictionary[Meter, Showing]"] = weakref.WeakKeyDictionary()
 
 
-def show_on(meter: Meter, source: Source) -> Counts | None:
-    """From now on a collection of `meter` is shown what `source` has.
+def showing_on(meter: Meter) -> Showing:
+    """What is shown on a meter: one for all that comes to it.
 
-    Where to count what is told at collections; None where no collection would ask, as with a meter that shares
-    counters between processes.
+    Raises:
+        Exception: whatever a broken meter raises.
     """
     showing = _SHOWING.get(meter)
     if showing is None:
-        showing = _SHOWING[meter] = Showing()
-        showing.is_asked = _make_instruments(meter, showing)
-    showing.add(source)
-    return showing.counts if showing.is_asked else None
+        showing = _SHOWING[meter] = Showing(meter)
+    return showing
 
 
 def _make_instruments(meter: Meter, showing: Showing) -> bool:

@@ -2,25 +2,29 @@
 
 import importlib
 import logging
-import weakref
 from collections.abc import Callable, Collection
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
 from types import ModuleType
 from typing import Any, ClassVar, Final, TypeVar
 
 from opentelemetry.instrumentation.dependencies import DependencyConflict, get_dependency_conflicts
 from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type: ignore[attr-defined]
-from opentelemetry.metrics import Meter, NoOpMeter, get_meter
+from opentelemetry.metrics import NoOpMeter
 from opentelemetry.trace import NoOpTracer, Tracer, get_tracer
 from opentelemetry.util.http import parse_excluded_urls
 
 from ._containment import Containment
+from ._gauges import showing_on
 from ._ledger import Thresholds
+from ._meters import meter_of
 from ._names import SCOPE
 from ._observer import Observer
 from ._options import Options, read_options
 from ._patching import LIBRARIES, TRANSPORTS, ObjectPatch, Patch, transports_of
 from ._spans import Identifiers, Spans
-from ._telemetry import Servers, Telemetry
+from ._telemetry import Telemetry
 from ._transport import Watch
 from .package import _instruments, _instruments_any
 from .version import __version__
@@ -30,13 +34,13 @@ T = TypeVar("T")
 _LOG: Final = logging.getLogger(__name__)
 
 
-def _made(make: Callable[[], T], otherwise: T) -> T:
+def _made(make: Callable[[], T]) -> T | None:
     """What a provider gives; a broken one must not stop the program."""
     try:
         return make()
     except Exception as error:  # noqa: BLE001 - the provider's own
         _LOG.warning("a provider raised %s: its signal is not recorded", type(error).__name__)
-        return otherwise
+        return None
 
 
 def _imported(name: str) -> ModuleType | None:
@@ -56,17 +60,16 @@ class Installation:
     def __init__(self, options: Options) -> None:
         self.options = options
         self.containment = Containment()
-        servers = Servers(options.server_limit)
-        no_meter: Meter = NoOpMeter(SCOPE)
         no_tracer: Tracer = NoOpTracer()
-        meter = _made(lambda: get_meter(SCOPE, __version__, options.meter_provider), no_meter)
-        tracer = _made(lambda: get_tracer(SCOPE, __version__, options.tracer_provider), no_tracer)
+        tracer = _made(lambda: get_tracer(SCOPE, __version__, options.tracer_provider)) or no_tracer
+        showing = _made(lambda: showing_on(meter_of(options.meter_provider))) or showing_on(NoOpMeter(SCOPE))
+        server = partial(showing.servers.name, limit=options.server_limit)
         identifiers = Identifiers(options.capture_ids, options.hash_key)
-        spans = Spans(tracer, identifiers, servers.name, self.containment, options.verdict_hook)
+        spans = Spans(tracer, identifiers, server, self.containment, options.verdict_hook)
         self.telemetry = Telemetry(
-            meter,
+            showing,
             spans,
-            servers,
+            server,
             self.containment,
             semconv=options.semconv_metrics != "off",
             tool_names=options.semconv_metrics == "tools",
@@ -100,6 +103,19 @@ class Installation:
         return self._guarded
 
 
+@dataclass(frozen=True)
+class Watching:
+    """What a client carries that is watched by itself."""
+
+    installation: Installation
+    patches: ExitStack
+    """Closed to take them off."""
+
+
+_OURS: Final = "_otel_httpx_sse"
+"""Under which attribute."""
+
+
 class HTTPXSSEInstrumentor(BaseInstrumentor):  # type: ignore[misc]
     """Watches every server-sent event stream of httpx and httpx2, and changes nothing.
 
@@ -109,7 +125,6 @@ class HTTPXSSEInstrumentor(BaseInstrumentor):  # type: ignore[misc]
     configuration = Options
     _installation: ClassVar[Installation | None] = None
     _patches: ClassVar[list[Patch]] = []
-    _clients: ClassVar["weakref.WeakKeyDictionary[Any, list[ObjectPatch]]"] = weakref.WeakKeyDictionary()
 
     def instrumentation_dependencies(self) -> Collection[str]:
         """Nothing that must be there: one of two libraries is enough."""
@@ -163,22 +178,16 @@ class HTTPXSSEInstrumentor(BaseInstrumentor):  # type: ignore[misc]
             TypeError: an unknown option, or a transport that takes no attributes.
         """
         cls = HTTPXSSEInstrumentor
-        if client in cls._clients:
+        if _OURS in vars(client):
             _LOG.warning("Attempting to instrument a client that is already instrumented")
             return
         shared = cls._installation if not options else None
         installation = shared or Installation(read_options(options))
-        patches: list[ObjectPatch] = []
-        try:
+        with ExitStack() as patches:
             for transport in transports_of(client):
-                patches.append(ObjectPatch(transport, installation.watch))  # noqa: PERF401 - undone if one fails
-        except TypeError:
-            for patch in patches:
-                patch.remove()
-            raise
-        cls._clients[client] = patches
-        # An installation of this client's own must live as long as the client.
-        client._otel_httpx_sse = installation  # noqa: SLF001
+                patches.callback(ObjectPatch(transport, installation.watch).remove)
+            # On the client itself: an installation of its own must live as long as it does, and no longer.
+            setattr(client, _OURS, Watching(installation, patches.pop_all()))
 
     @staticmethod
     def uninstrument_client(client: Any) -> None:
@@ -187,6 +196,6 @@ class HTTPXSSEInstrumentor(BaseInstrumentor):  # type: ignore[misc]
         Args:
             client: the same client.
         """
-        for patch in HTTPXSSEInstrumentor._clients.pop(client, ()):
-            patch.remove()
-        vars(client).pop("_otel_httpx_sse", None)
+        watching: Watching | None = vars(client).pop(_OURS, None)
+        if watching is not None:
+            watching.patches.close()

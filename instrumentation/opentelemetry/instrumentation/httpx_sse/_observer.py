@@ -21,6 +21,14 @@ from ._verdicts import Redelivery, Snapshot, Standing, Verdict
 Sink = Callable[[Exchange | None, tuple[Verdict, ...]], None]
 
 
+class _Telling(threading.local):
+    """What a thread has to tell."""
+
+    def __init__(self) -> None:
+        self.is_at_it = False
+        self.untold: deque[tuple[Exchange | None, tuple[Verdict, ...]]] = deque()
+
+
 class Observer(Locker):
     """What all exchanges of one installation share: the ledger, its lock, the clock and the sink.
 
@@ -52,8 +60,7 @@ class Observer(Locker):
         self._left: deque[tuple[Exchange | None, tuple[Event, ...], float]] = deque()
         # What was thrown away is looked at last: of one heap of garbage, a finalizer may still close a stream.
         self._garbage: deque[tuple[Exchange | None, tuple[Event, ...], float]] = deque()
-        self._untold: deque[tuple[Exchange | None, tuple[Verdict, ...]]] = deque()
-        self._telling: set[int] = set()
+        self._telling = _Telling()
 
     def begin(
         self,
@@ -118,20 +125,21 @@ class Observer(Locker):
             self._tell(exchange, verdicts)
 
     def _tell(self, exchange: Exchange | None, verdicts: tuple[Verdict, ...]) -> None:
-        """To the sink; later, if this very thread was interrupted in there, where locks may be held."""
-        self._untold.append((exchange, verdicts))
-        thread = threading.get_ident()
-        if thread in self._telling:
+        """To the sink; later, if this very thread was interrupted in there, where locks may be held.
+
+        Each thread tells what it has seen itself: of one exchange everything is told in the order in which it was seen.
+        """
+        telling = self._telling
+        telling.untold.append((exchange, verdicts))
+        if telling.is_at_it:
             return
-        self._telling.add(thread)
-        try:
-            while self._untold:
-                self._sink(*self._untold.popleft())
-        except IndexError:
-            # Another thread has told it.
-            return
-        finally:
-            self._telling.discard(thread)
+        while telling.untold:
+            telling.is_at_it = True
+            try:
+                while telling.untold:
+                    self._sink(*telling.untold.popleft())
+            finally:
+                telling.is_at_it = False
 
     def report(self, exchange: Exchange, verdict: Verdict) -> None:
         """What was done about an exchange goes to the sink like what was seen of it."""
@@ -187,9 +195,9 @@ class Observer(Locker):
                     break
                 self.observe(exchange, events, at)
 
-    def leave(self, *events: Event) -> None:
+    def leave(self, exchange: Exchange, *events: Event) -> None:
         """From a finalizer: to be observed later."""
-        self._garbage.append((None, events, self.clock()))
+        self._garbage.append((exchange, events, self.clock()))
 
     def _pool(self, transport: object) -> int:
         """A number for a transport object; `id()` alone is used again after it is gone."""

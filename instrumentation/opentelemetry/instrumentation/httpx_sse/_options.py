@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, get_args
 
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import TracerProvider
+from opentelemetry.util.http import parse_excluded_urls
 
 from ._names import SERVER_LIMIT_MAX, GuardAction
 from ._spans import CaptureIds, VerdictHook
@@ -82,13 +83,13 @@ def _text(value: Any) -> str | None:
 
 
 def _patterns(value: Any) -> str | None:
-    text = _text(value)
+    # An empty pattern, as after a trailing comma, would match every URL.
+    text = ",".join(filter(None, (pattern.strip() for pattern in (_text(value) or "").split(","))))
     try:
-        for pattern in text.split(",") if text else ():
-            re.compile(pattern.strip())
+        parse_excluded_urls(text)
     except re.error as error:
         raise ValueError(f"regular expressions, separated by commas ({error})") from None
-    return text
+    return text or None
 
 
 def _provider(method: str) -> Callable[[Any], Any]:
@@ -116,7 +117,7 @@ def _count(value: Any) -> int:
 
 def _actions(value: Any) -> frozenset[str]:
     names = value.split(",") if isinstance(value, str) else value or ()
-    found = frozenset(name.strip() for name in names) - {""}
+    found = frozenset(str(name).strip() for name in names) - {""}
     if not found <= _ACTIONS:
         raise ValueError(f"some of {', '.join(sorted(_ACTIONS))}")
     return found
@@ -176,6 +177,8 @@ _PARSERS: Final[dict[str, Callable[[Any], Any]]] = {
     "guard_disabled": _actions,
     "guard_dry_run": _switch,
 }
+_NOT_USED: Final = ("logger_provider",)
+"""What whoever switches on many instrumentations may hand to each of them."""
 _NO_VARIABLE: Final = ("tracer_provider", "meter_provider", "verdict_hook")
 
 
@@ -187,7 +190,7 @@ def read_options(keywords: Mapping[str, Any], environ: Mapping[str, str] | None 
     """
     environ = os.environ if environ is None else environ
     known = {field.name: field.default for field in fields(Options)}
-    unknown = [name for name in keywords if name not in known]
+    unknown = [name for name in keywords if name not in known and name not in _NOT_USED]
     if unknown:
         raise TypeError(f"unknown option {unknown[0]!r}; known: {', '.join(known)}")
     values: dict[str, Any] = {}
@@ -209,7 +212,7 @@ def _parsed(name: str, value: Any, where: str, default: Any) -> Any:
         return value
     try:
         return parse(value)
-    except (TypeError, ValueError, OverflowError) as error:
+    except Exception as error:  # noqa: BLE001 - a value may be of any class of the host's
         reason = str(error) if isinstance(error, ValueError) else "another type"
         _LOG.warning("%s cannot be used and is left at its default, %r: wanted %s", where, default, reason)
         return default

@@ -28,6 +28,7 @@ from ._dialect import version_name
 from ._events import JsonId
 from ._exchange import Exchange
 from ._ledger import Table
+from ._locker import Locker
 from ._names import (
     ANSWER_OUTCOME,
     ANSWER_TIMING,
@@ -104,6 +105,9 @@ HTTP_METHODS: Final = frozenset(
     {"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "QUERY", "TRACE"}
 )
 """RFC 9110, RFC 5789 and the QUERY method, as the HTTP conventions list them."""
+
+_ERRORS: Final = 400
+"""Statuses from here on are classes of errors (HTTP conventions, `error.type`)."""
 
 EVENT_LIMIT: Final = 100
 """Span events of one stream; the SDK keeps 128 of a span by default."""
@@ -183,7 +187,7 @@ class _Trace:
         self.events = 0
 
 
-class Spans:
+class Spans(Locker):
     """Makes spans of verdicts.
 
     Args:
@@ -204,6 +208,7 @@ class Spans:
         hook: VerdictHook | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        super().__init__()
         self._tracer = tracer
         self._identifiers = identifiers
         self._server = server
@@ -211,27 +216,40 @@ class Spans:
         self._hook = hook
         self._clock = clock
         self._last: Table[int, SpanContext] = Table("spans")
+        self._open: dict[int, _Trace] = {}
+        """Traces with a span that has not ended, by exchange: as many as the ledger holds exchanges."""
+
+    @property
+    def evicted(self) -> int:
+        """Logical streams whose newest span was forgotten, since others came."""
+        return self._last.evicted
 
     def __call__(self, exchange: Exchange | None, verdicts: tuple[Verdict, ...]) -> None:
         for verdict in verdicts:
-            # One exchange may push another out of its table, whose end is told with it.
             if exchange is not None and verdict.exchange in (None, exchange.number):
-                self._see(exchange, verdict)
+                ended = self._see(exchange, verdict)
+                trace: _Trace | None = exchange.trace
+            else:
+                # One exchange may push another out of its table, whose end is told with it.
+                trace = self._open.get(verdict.exchange or 0)
+                ended = self._see_pushed_out(trace, verdict)
+            span = ended or (trace.span if trace is not None else None)
             if self._hook is not None:
-                self._call(self._hook, exchange, verdict)
+                self._call(self._hook, span or INVALID_SPAN, verdict)
+            if ended is not None:
+                ended.end(self._now())
 
-    def _call(self, hook: VerdictHook, exchange: Exchange | None, verdict: Verdict) -> None:
-        trace: _Trace | None = exchange.trace if exchange is not None else None
+    def _call(self, hook: VerdictHook, span: Span, verdict: Verdict) -> None:
         try:
-            hook(trace.span if trace is not None and trace.span is not None else INVALID_SPAN, verdict)
+            hook(span, verdict)
         except Exception as error:  # noqa: BLE001 - the user's code
             self._containment.contain("hook", error)
 
-    def _see(self, exchange: Exchange, verdict: Verdict) -> None:
+    def _see(self, exchange: Exchange, verdict: Verdict) -> Span | None:
+        """Returns what is to be ended now."""
         kind = type(verdict)
         if kind in ATTRIBUTES:
-            shown = {name: getattr(verdict, field) for name, field in ATTRIBUTES[kind].items()}
-            self._annotate(exchange, shown)
+            self._annotate(exchange, _shown(verdict))
         elif kind in EVENTS:
             self._mark(exchange, verdict)
         elif isinstance(verdict, AttemptBegun):
@@ -239,11 +257,20 @@ class Spans:
         elif isinstance(verdict, StreamMoved):
             self._move(exchange, verdict)
         elif isinstance(verdict, AttemptEnded):
-            self._end(exchange, verdict)
+            return self._end(exchange, verdict)
         elif isinstance(verdict, Probed):
-            self._probe(exchange, verdict)
+            return self._probe(exchange, verdict)
         elif isinstance(verdict, AnswerSettled):
-            self._answer(exchange, verdict)
+            return self._answer(exchange, verdict)
+        return None
+
+    def _see_pushed_out(self, trace: _Trace | None, verdict: Verdict) -> Span | None:
+        """Same as _see, for an exchange of which nothing is at hand but its trace."""
+        if trace is None or trace.span is None:
+            return None
+        if type(verdict) in ATTRIBUTES:
+            trace.span.set_attributes(_shown(verdict))
+        return self._closed(trace, verdict) if isinstance(verdict, AttemptEnded) else None
 
     # -------------------------------------------------------------- streams
 
@@ -270,8 +297,10 @@ class Spans:
             self._link(verdict.stream),
             is_root=is_root,
         )
+        self._open[exchange.number] = trace
         if trace.span.get_span_context().is_valid:
-            self._last.put(verdict.stream, trace.span.get_span_context())
+            with self._lock:
+                self._last.put(verdict.stream, trace.span.get_span_context())
         for name, shown, at in trace.marks:
             trace.span.add_event(name, shown, at)
 
@@ -281,10 +310,10 @@ class Spans:
         if trace is not None and trace.span is not None:
             trace.span.update_name(f"{SPAN_STREAM} {verdict.kind}")
 
-    def _end(self, exchange: Exchange, verdict: AttemptEnded) -> None:
+    def _end(self, exchange: Exchange, verdict: AttemptEnded) -> Span | None:
         trace: _Trace | None = exchange.trace
         if trace is None or trace.span is None:
-            return
+            return None
         span = trace.span
         if exchange.status is not None:
             span.set_attribute(HTTP_STATUS_CODE, exchange.status)
@@ -294,40 +323,43 @@ class Spans:
             span.set_attributes(self._identifiers.event(exchange.last_event_id))
         if exchange.is_opaque:
             span.set_attribute(STREAM_OPAQUE, value=True)
-        if verdict.failed:
-            span.set_attribute(ERROR_TYPE, exchange.error_name or verdict.error_type or "")
+        return self._closed(trace, verdict, exchange.error_name)
+
+    def _closed(self, trace: _Trace, verdict: AttemptEnded, error_name: str = "") -> Span | None:
+        span, trace.span = trace.span, None
+        self._open.pop(verdict.exchange or 0, None)
+        if span is not None and verdict.failed:
+            span.set_attribute(ERROR_TYPE, error_name or verdict.error_type or "")
             span.set_status(Status(StatusCode.ERROR))
-        span.end(self._now())
-        trace.span = None
+        return span
 
     # -------------------------------------------------------------- probes and answers
 
-    def _probe(self, exchange: Exchange, verdict: Probed) -> None:
+    def _probe(self, exchange: Exchange, verdict: Probed) -> Span:
         attributes = {
             PROBE_KIND: verdict.kind,
             PROBE_OUTCOME: verdict.outcome,
             PROBE_CONTEXT: verdict.context,
-            PROTOCOL_VERSION: verdict.version,
+            PROTOCOL_VERSION: version_name(verdict.version),
             **({METHOD: verdict.method} if verdict.method else {}),
             **self._identifiers.session(verdict.session),
             **self._identifiers.request(verdict.request_id),
         }
-        self._whole(
-            exchange, verdict, SPAN_PROBE, attributes, verdict.stream, is_error=verdict.outcome == "dead"
-        )
+        error = verdict.outcome if verdict.outcome == "dead" else ""
+        return self._whole(exchange, verdict, SPAN_PROBE, attributes, verdict.stream, error)
 
-    def _answer(self, exchange: Exchange, verdict: AnswerSettled) -> None:
+    def _answer(self, exchange: Exchange, verdict: AnswerSettled) -> Span:
         attributes = {
             METHOD: verdict.method,
             ANSWER_OUTCOME: verdict.outcome,
             ANSWER_TIMING: verdict.timing,
             DISPOSITION: verdict.disposition,
-            PROTOCOL_VERSION: verdict.version,
+            PROTOCOL_VERSION: version_name(verdict.version),
             **self._identifiers.session(verdict.session),
             **self._identifiers.request(verdict.request_id),
         }
-        is_refused = verdict.outcome != "acknowledged"
-        self._whole(exchange, verdict, SPAN_ANSWER, attributes, verdict.stream, is_error=is_refused)
+        error = verdict.outcome if verdict.outcome != "acknowledged" else ""
+        return self._whole(exchange, verdict, SPAN_ANSWER, attributes, verdict.stream, error)
 
     def _whole(
         self,
@@ -336,10 +368,12 @@ class Spans:
         name: str,
         attributes: dict[str, Any],
         stream: int | None,
-        *,
-        is_error: bool,
-    ) -> None:
-        """A span of which all is known already: it covers the exchange up to now."""
+        error: str,
+    ) -> Span:
+        """A span of which all is known already: it covers the exchange up to now.
+
+        `error` is the class of a failure that neither an exception nor a status names; empty if there was none.
+        """
         trace = _trace(exchange)
         known = {
             **self._server(verdict.server),
@@ -352,10 +386,13 @@ class Spans:
         span = self._start(exchange, name, known, self._link(stream))
         for mark, shown, at in trace.marks:
             span.add_event(mark, shown, at)
-        if is_error:
-            span.set_attribute(ERROR_TYPE, exchange.error_name or str(exchange.status or ""))
+        if error:
+            status = exchange.status or 0
+            span.set_attribute(
+                ERROR_TYPE, exchange.error_name or (str(status) if status >= _ERRORS else error)
+            )
             span.set_status(Status(StatusCode.ERROR))
-        span.end(self._now())
+        return span
 
     # -------------------------------------------------------------- parts
 
@@ -384,7 +421,8 @@ class Spans:
 
     def _link(self, stream: int | None) -> list[Link]:
         """To the newest span of the logical stream."""
-        before = self._last.get(stream) if stream is not None else None
+        with self._lock:
+            before = self._last.get(stream) if stream is not None else None
         return [Link(before)] if before is not None else []
 
     def _annotate(self, exchange: Exchange, shown: dict[str, Any]) -> None:
@@ -411,6 +449,11 @@ class Spans:
     @staticmethod
     def _now() -> int:
         return time.time_ns()
+
+
+def _shown(verdict: Verdict) -> dict[str, Any]:
+    """The fields of a verdict that are attributes of its stream's span."""
+    return {name: getattr(verdict, field) for name, field in ATTRIBUTES[type(verdict)].items()}
 
 
 def _method_name(method: str) -> str:

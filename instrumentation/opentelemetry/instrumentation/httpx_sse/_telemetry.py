@@ -4,22 +4,19 @@ Spans are made in `_spans`, of the same verdicts.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from typing import Any, Final, NamedTuple
-
-from opentelemetry.metrics import Meter
+from collections.abc import Callable
+from typing import Final, NamedTuple
 
 from ._containment import Containment
 from ._dialect import version_name
 from ._events import Origin
 from ._exchange import Exchange
-from ._gauges import FLOORED, GAUGES, Attributes, Series, merged, show_on
-from ._locker import Locker
+from ._gauges import FLOORED, GAUGES, Series, Showing, merged
+from ._meters import Attributes
 from ._names import (
     ERROR_TYPE,
     INSTRUMENTATION_SITE,
     INSTRUMENTATION_TABLE,
-    MCP_METRICS,
     METHOD,
     METRICS,
     NETWORK_TRANSPORT,
@@ -120,40 +117,13 @@ _OPEN_ENDED: Final = (PROTOCOL_VERSION, ERROR_TYPE, METHOD, RPC_STATUS_CODE, TOO
 """Attributes of the two metrics of the GenAI conventions, in the order in which their values are looked up."""
 
 
-class Servers(Locker):
-    """Names of servers for attributes: the first `limit` by name, the rest as one (design, section 4)."""
-
-    def __init__(self, limit: int) -> None:
-        super().__init__()
-        self._limit = limit
-        self._names: dict[tuple[str, int], Attributes] = {}
-        self._other: Attributes = {SERVER_ADDRESS: OTHER, SERVER_PORT: 0}
-        self._is_other_seen = False
-
-    def name(self, origin: Origin) -> Attributes:
-        """`server.address` and `server.port` of an origin; a name is given at its first sight."""
-        key = (origin.host, origin.port)
-        found = self._names.get(key)
-        if found is not None:
-            return found
-        with self._lock:
-            if len(self._names) >= self._limit:
-                self._is_other_seen = True
-                return self._other
-            return self._names.setdefault(key, {SERVER_ADDRESS: origin.host, SERVER_PORT: origin.port})
-
-    def known(self) -> list[Attributes]:
-        """All names that were given out."""
-        return [*list(self._names.values()), *([self._other] if self._is_other_seen else [])]
-
-
 class Telemetry:
     """The sink of an installation.
 
     Args:
-        meter: where instruments are made, once per meter.
+        showing: what there is once per meter.
         spans: takes the same verdicts.
-        servers: names servers.
+        server: names the server of a verdict.
         containment: counts our own errors.
         semconv: also record the two metrics that the GenAI conventions define.
         tool_names: add `gen_ai.tool.name` to those.
@@ -161,16 +131,17 @@ class Telemetry:
 
     def __init__(
         self,
-        meter: Meter,
+        showing: Showing,
         spans: Spans,
-        servers: Servers,
+        server: Callable[[Origin], Attributes],
         containment: Containment,
         *,
         semconv: bool = True,
         tool_names: bool = False,
     ) -> None:
+        self._showing = showing
         self._spans = spans
-        self._servers = servers
+        self._server = server
         self._containment = containment
         self._tool_names = tool_names
         self._observer: Observer | None = None
@@ -182,9 +153,12 @@ class Telemetry:
         )
         self._snapshot: Snapshot | None = None
         self._asked: set[str] = set()
-        self._add = _instruments(meter, METRICS.values())
-        self._mcp = _instruments(meter, MCP_METRICS.values() if semconv else ())
-        self._counts = show_on(meter, self)
+        self._add = showing.add
+        self._mcp = showing.mcp if semconv else {}
+        self._counts = showing.join(self)
+
+    def __del__(self) -> None:
+        self._showing.leave(self)
 
     def observe_through(self, observer: Observer) -> None:
         """Where snapshots come from."""
@@ -217,7 +191,7 @@ class Telemetry:
 
     def _of(self, metric: Metric, server: Origin, values: tuple[object, ...]) -> Attributes:
         """The attributes of one series; made once, since there are few."""
-        return self._series(metric, self._servers.name(server), values)
+        return self._series(metric, self._server(server), values)
 
     def _series(self, metric: Metric, server: Attributes, values: tuple[object, ...]) -> Attributes:
         key = (metric.name, server[SERVER_ADDRESS], server[SERVER_PORT], values)
@@ -233,7 +207,7 @@ class Telemetry:
         if isinstance(verdict, OperationEnded):
             tool = verdict.name if self._tool_names and verdict.method == "tools/call" else None
             name, said = "mcp.client.operation.duration", (*said, verdict.method, verdict.error_code, tool)
-        server = self._servers.name(verdict.server)
+        server = self._server(verdict.server)
         attributes = self._open_ended[name, server[SERVER_ADDRESS], server[SERVER_PORT]].get(said)
         self._mcp[name](verdict.seconds, attributes or self._open(name, server, said))
 
@@ -262,9 +236,10 @@ class Telemetry:
         if snapshot is None:
             return []
         if name == "sse.client.instrumentation.evictions":
-            return [({INSTRUMENTATION_TABLE: table}, count) for table, count in snapshot.evictions.items()]
+            evictions = {**snapshot.evictions, "spans": self._spans.evicted}
+            return [({INSTRUMENTATION_TABLE: table}, count) for table, count in evictions.items()]
         field, attributes = GAUGES[name]
-        floor: list[Series] = [(server, 0) for server in self._servers.known() if name in FLOORED]
+        floor: list[Series] = [(server, 0) for server in self._showing.servers.known() if name in FLOORED]
         found: list[Series] = [
             (self._of(METRICS[name], key[0] if attributes else key, key[1:] if attributes else ()), value)
             for key, value in getattr(snapshot, field).items()
@@ -287,7 +262,7 @@ class Telemetry:
 
     def _zero(self) -> None:
         """Series that an alert reads exist from their server's first scrape on."""
-        for server in self._servers.known():
+        for server in self._showing.servers.known():
             key = tuple(server.values())
             if key in self._zeroed:
                 continue
@@ -304,23 +279,3 @@ class Telemetry:
             if fresh or (site,) not in self._zeroed:
                 self._zeroed.add((site,))
                 self._add[name](fresh, {INSTRUMENTATION_SITE: site})
-
-
-Add = Callable[[Any, Attributes], None]
-
-
-def _instruments(meter: Meter, metrics: Iterable[Metric]) -> dict[str, Add]:
-    """The synchronous instruments, each as the one call that feeds it."""
-    made: dict[str, Add] = {}
-    for metric in metrics:
-        about = {"name": metric.name, "unit": metric.unit, "description": metric.description}
-        if metric.instrument == "counter":
-            made[metric.name] = meter.create_counter(**about).add
-        elif metric.instrument == "up_down_counter":
-            made[metric.name] = meter.create_up_down_counter(**about).add
-        elif metric.instrument == "histogram":
-            bounds = list(metric.buckets)
-            made[metric.name] = meter.create_histogram(
-                **about, explicit_bucket_boundaries_advisory=bounds
-            ).record
-    return made

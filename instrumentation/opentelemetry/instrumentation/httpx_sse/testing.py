@@ -10,7 +10,7 @@ No OpenTelemetry SDK is needed, and an error of this package is raised instead o
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
 from . import _verdicts as verdicts
@@ -60,9 +60,7 @@ def observed(client: Any, **thresholds: float) -> Iterator[Seen]:
     """
     seen = Seen(**thresholds)
     watch = Watch(seen.observer, Containment(strict=True))
-    patches = [ObjectPatch(transport, watch) for transport in transports_of(client)]
-    try:
+    with ExitStack() as patches:
+        for transport in transports_of(client):
+            patches.callback(ObjectPatch(transport, watch).remove)
         yield seen
-    finally:
-        for patch in patches:
-            patch.remove()

@@ -327,7 +327,7 @@ def answers_settled(flight: Flight, ruling: Ruling | None) -> Verdicts:
             outcome=outcome,
             disposition="continue" if ruling is None else ruling.disposition,
             timing=reply.timing,
-            version=flight.dialect.version,
+            version=flight.sent.version or flight.dialect.version,
             request_id=reply.message.id,
             session=flight.session.id if flight.session else None,
             stream=prompt.stream.number if prompt and prompt.stream else None,

@@ -219,12 +219,13 @@ def refused(flight: Flight, ruling: Ruling | None, at: float) -> Verdicts:
         is_session_lost = ruling.reason == "session_lost" and stream.kind in STREAMS_LOST_KINDS
         if refused_for_good(ruling) and attempt.is_reconnect and not is_session_lost:
             yield from lose(stream, "refused", exchange=flight.exchange)
+    error = str(status) if status >= 400 else "not_sse"  # noqa: PLR2004
     yield AttemptEnded(
         server=stream.origin,
         exchange=flight.exchange,
         kind=stream.kind,
         failed=ruling is not None,
-        error_type=str(status) if ruling is not None else None,
+        error_type=error if ruling is not None else None,
     )
 
 

@@ -133,7 +133,7 @@ def _probed(
         outcome=outcome,
         context="after_replay" if in_doubt else "routine",
         method=request.method if request else "",
-        version=flight.dialect.version,
+        version=flight.sent.version or flight.dialect.version,
         request_id=request.id if request else None,
         session=session.id,
         stream=session.replay.number if session.replay else None,
