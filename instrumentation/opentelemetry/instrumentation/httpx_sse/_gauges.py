@@ -5,7 +5,7 @@ has one set of them, which outlives installations: those that are alive are show
 """
 
 import weakref
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
@@ -94,6 +94,13 @@ class Showing(Locker):
     def __init__(self, meter: Meter) -> None:
         super().__init__()
         self.servers = Servers()
+        self.attributes: dict[tuple[object, ...], Attributes] = {}
+        """Of each series, by what tells it from others: made once, since there are few."""
+        self.open_ended: defaultdict[tuple[object, ...], dict[tuple[object, ...], Attributes]]
+        self.open_ended = defaultdict(dict)
+        """Of metrics whose values others choose, by metric and server."""
+        self.zeroed: set[tuple[object, ...]] = set()
+        """Servers whose zero series were made, and sites."""
         self.add = synchronous(meter, METRICS.values())
         self.mcp = synchronous(meter, MCP_METRICS.values())
         self._counts = Counts()

@@ -37,10 +37,15 @@ _LOG: Final = logging.getLogger(__name__)
 def _made(make: Callable[[], T]) -> T | None:
     """What a provider gives; a broken one must not stop the program."""
     try:
-        return make()
+        made = make()
     except Exception as error:  # noqa: BLE001 - the provider's own
-        _LOG.warning("a provider raised %s: its signal is not recorded", type(error).__name__)
-        return None
+        why = f"raised {type(error).__name__}"
+    else:
+        if made is not None:
+            return made
+        why = "gave nothing"
+    _LOG.warning("a provider %s: its signal is not recorded", why)
+    return None
 
 
 def _imported(name: str) -> ModuleType | None:

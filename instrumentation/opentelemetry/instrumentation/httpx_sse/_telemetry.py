@@ -3,7 +3,6 @@
 Spans are made in `_spans`, of the same verdicts.
 """
 
-from collections import defaultdict
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -145,12 +144,10 @@ class Telemetry:
         self._containment = containment
         self._tool_names = tool_names
         self._observer: Observer | None = None
-        self._attributes: dict[tuple[object, ...], Attributes] = {}
-        self._zeroed: set[tuple[object, ...]] = set()
+        self._attributes = showing.attributes
+        self._zeroed = showing.zeroed
         self._reported: dict[str, int] = {}
-        self._open_ended: defaultdict[tuple[object, ...], dict[tuple[object, ...], Attributes]] = defaultdict(
-            dict
-        )
+        self._open_ended = showing.open_ended
         self._snapshot: Snapshot | None = None
         self._asked: set[str] = set()
         self._add = showing.add
