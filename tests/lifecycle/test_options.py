@@ -158,6 +158,54 @@ def test_urls_that_are_no_regular_expression(name: str, monkeypatch: pytest.Monk
     assert options_of().excluded_urls is None
 
 
+@pytest.mark.parametrize("urls", ["/public,(?i)/private", "(?P<a>x),(?P<a>/private)", "/private,(?P<a>x"])
+def test_urls_that_are_no_regular_expression_together(urls: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Each may be one by itself: it is what is made of all of them that has to be one."""
+    assert options_of(excluded_urls=urls).excluded_urls is None
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+@pytest.mark.parametrize("urls", ["/private,", ",/private", " /private , ,", "/private"])
+def test_nothing_between_commas_excludes_nothing(urls: str) -> None:
+    """An empty pattern would match every URL."""
+    assert options_of(excluded_urls=urls).excluded_urls == "/private"
+
+
+@pytest.mark.parametrize("urls", ["", ",", " , "])
+def test_nothing_but_commas_excludes_nothing(urls: str) -> None:
+    """The same as when it is not given."""
+    assert options_of(excluded_urls=urls).excluded_urls is None
+
+
+class _Hostile:
+    """An object of the host that cannot be looked at."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+    def __bool__(self) -> bool:
+        raise RuntimeError
+
+    def __str__(self) -> str:
+        raise RuntimeError
+
+    __repr__ = __str__
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_a_value_that_raises(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever a value is made of, it never stops the program: it is one warning and the default."""
+    assert getattr(options_of(**{name: _Hostile()}), name) == DEFAULTS[name]
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+@pytest.mark.parametrize("actions", [[1], 7, ["breaker_opened", None]])
+def test_actions_that_are_none(actions: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """They are a warning, and no action is switched off."""
+    assert options_of(guard_disabled=actions).guard_disabled == frozenset()
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
 @pytest.mark.parametrize("name", PROVIDERS)
 def test_a_provider_that_is_none(name: str) -> None:
     """An object without the provider's methods is a warning and the default."""

@@ -14,7 +14,7 @@ from tests.conftest import in_memory
 
 from opentelemetry.instrumentation.httpx_sse._containment import Containment
 from opentelemetry.instrumentation.httpx_sse._exchange import Exchange
-from opentelemetry.instrumentation.httpx_sse._gauges import showing_on
+from opentelemetry.instrumentation.httpx_sse._gauges import showing_of
 from opentelemetry.instrumentation.httpx_sse._ledger import Thresholds
 from opentelemetry.instrumentation.httpx_sse._observer import Observer
 from opentelemetry.instrumentation.httpx_sse._options import read_options
@@ -61,7 +61,7 @@ class PureHost:
         self.clock = Clock()
         self.memory = in_memory()
         containment = Containment()
-        showing = showing_on(self.memory.meter_provider.get_meter("t"))
+        showing = showing_of(self.memory.meter_provider)
         server = partial(showing.servers.name, limit=options.server_limit)
         spans = Spans(
             self.memory.tracer_provider.get_tracer("t"),

@@ -19,6 +19,7 @@ from tests.lifecycle.world import spans, total
 
 from opentelemetry.instrumentation.httpx_sse import HTTPXSSEInstrumentor
 from opentelemetry.instrumentation.httpx_sse import _observer as observer_module
+from opentelemetry.instrumentation.httpx_sse._collector import Collector
 from opentelemetry.instrumentation.httpx_sse._events import PoolClosed
 from opentelemetry.instrumentation.httpx_sse._ledger import Ledger
 from opentelemetry.instrumentation.httpx_sse._locker import Locker
@@ -307,6 +308,67 @@ assert os.waitpid(child, 0)[1] == 0
 """
     )
     assert printed.strip() == "child went on"
+
+
+def test_fork_while_another_thread_is_telling() -> None:
+    """What the threads of a parent were at means nothing to those of a child, though they may be named alike."""
+    printed = run_apart(
+        """
+import os
+inside, leave, parent = threading.Event(), threading.Event(), os.getpid()
+def hook(span, verdict):
+    if os.getpid() == parent and threading.current_thread() is not threading.main_thread():
+        inside.set(); leave.wait()
+client = client_of(FAMILIES["httpx-sync"], memory)
+HTTPXSSEInstrumentor.uninstrument_client(client)
+HTTPXSSEInstrumentor.instrument_client(client, meter_provider=memory.meter_provider, verdict_hook=hook)
+before = threading.Thread(target=client.get, args=(URL,)); before.start(); inside.wait()
+child = os.fork()
+if not child:
+    # The memory of threads that are gone is used again, and with it their names: one of so many has the same.
+    ready = threading.Barrier(9)
+    def work(): client.get(URL); ready.wait()
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads: thread.start()
+    ready.wait()
+    is_met = before.ident in [thread.ident for thread in threads]
+    print(is_met, int(total(memory, "sse.client.stream.duration")), flush=True)
+    os._exit(0)
+leave.set(); before.join()
+assert os.waitpid(child, 0)[1] == 0
+"""
+    )
+    assert printed.split() == ["True", "8"]
+
+
+def test_fork_while_another_thread_collects_garbage() -> None:
+    """The same for a collection that was under way."""
+    collector = Collector()
+    collector.notice("start", {})
+    collector._threads.add(-1)
+    collector.after_fork()
+    assert collector.is_here()
+    collector.notice("stop", {})
+    assert not collector._threads
+
+
+def test_clients_come_and_go_during_collections(memory: Memory, caplog: pytest.LogCaptureFixture) -> None:
+    """A collection is never disturbed by a client that is watched from now on, or no more."""
+    stop = threading.Event()
+
+    def come_and_go() -> None:
+        while not stop.is_set():
+            client_of(FAMILIES["httpx-sync"], memory).get(URL)
+
+    with hurried(), ThreadPoolExecutor(2) as pool:
+        busy = [pool.submit(come_and_go) for _ in range(2)]
+        for _ in range(60):
+            memory.reader.get_metrics_data()
+        stop.set()
+        assert [each.result() for each in busy] == [None, None]
+    assert caplog.records == []
+    gc.collect()
+    assert total(memory, "sse.client.events") == 3 * total(memory, "sse.client.stream.duration")
 
 
 @pytest.mark.parametrize("holder", LOCKED)

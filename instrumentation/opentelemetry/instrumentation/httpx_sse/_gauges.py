@@ -9,10 +9,10 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
-from opentelemetry.metrics import CallbackOptions, Meter, Observation
+from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider, Observation
 
 from ._locker import Locker
-from ._meters import Add, Attributes, Servers, synchronous
+from ._meters import Add, Attributes, Servers, meter_of, synchronous
 from ._names import EVENT_TYPE, MCP_METRICS, METRICS, REPROMPT_TRIGGER, STREAM_KIND, STREAM_STATE
 
 Series = tuple[Attributes, float]
@@ -40,6 +40,9 @@ LONGEST: Final = frozenset(
 
 class Source(Protocol):
     """An installation's telemetry, as observable instruments see it."""
+
+    def begin(self) -> None:
+        """What was shown before is no longer now."""
 
     def shown(self, name: str) -> list[Series]:
         """What the instrument `name` shows of this installation now."""
@@ -134,9 +137,10 @@ class Showing(Locker):
         self._counts.tell()
         if METRICS[name].instrument != "observable_counter":
             return merged(name, parts)
-        now = merged(name, [*self._gone.get(name, []), *parts])
-        # Of a source that is just being thrown away nobody knows for a moment: a counter must not fall for that.
-        shown = self._highest[name] = merged(name, [*self._highest.get(name, []), *now], largest=True)
+        with self._lock:
+            now = merged(name, [*self._gone.get(name, []), *parts])
+            # Of a source that is just being thrown away nobody knows for a moment: a counter must not fall for that.
+            shown = self._highest[name] = merged(name, [*self._highest.get(name, []), *now], largest=True)
         return shown
 
     def _see_off(self) -> None:
@@ -147,25 +151,42 @@ class Showing(Locker):
             except IndexError:
                 # Another thread has seen it off.
                 return
+            source.begin()
             for name in COUNTERS:
-                self._gone[name] = merged(name, [*self._gone.get(name, []), *source.shown(name)])
+                last = source.shown(name)
+                with self._lock:
+                    self._gone[name] = merged(name, [*self._gone.get(name, []), *last])
 
 
 COUNTERS: Final = tuple(m.name for m in METRICS.values() if m.instrument == "observable_counter")
 
-_SHOWING: Final["weakref.WeakKeyDictionary[Meter, Showing]"] = weakref.WeakKeyDictionary()
+
+class _All(Locker):
+    """What is shown on each meter: one for all that comes to it, whichever thread is first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._showing: weakref.WeakKeyDictionary[Meter, Showing] = weakref.WeakKeyDictionary()
+
+    def of(self, provider: MeterProvider | None) -> Showing:
+        with self._lock:
+            meter = meter_of(provider)
+            showing = self._showing.get(meter)
+            if showing is None:
+                showing = self._showing[meter] = Showing(meter)
+            return showing
 
 
-def showing_on(meter: Meter) -> Showing:
-    """What is shown on a meter: one for all that comes to it.
+_ALL: Final = _All()
+
+
+def showing_of(provider: MeterProvider | None) -> Showing:
+    """What is shown on our meter of a provider, or of the global one.
 
     Raises:
-        Exception: whatever a broken meter raises.
+        Exception: whatever a broken provider or meter raises.
     """
-    showing = _SHOWING.get(meter)
-    if showing is None:
-        showing = _SHOWING[meter] = Showing(meter)
-    return showing
+    return _ALL.of(provider)
 
 
 def _make_instruments(meter: Meter, showing: Showing) -> bool:

@@ -16,9 +16,8 @@ from opentelemetry.trace import NoOpTracer, Tracer, get_tracer
 from opentelemetry.util.http import parse_excluded_urls
 
 from ._containment import Containment
-from ._gauges import showing_on
+from ._gauges import Showing, showing_of
 from ._ledger import Thresholds
-from ._meters import meter_of
 from ._names import SCOPE
 from ._observer import Observer
 from ._options import Options, read_options
@@ -67,7 +66,7 @@ class Installation:
         self.containment = Containment()
         no_tracer: Tracer = NoOpTracer()
         tracer = _made(lambda: get_tracer(SCOPE, __version__, options.tracer_provider)) or no_tracer
-        showing = _made(lambda: showing_on(meter_of(options.meter_provider))) or showing_on(NoOpMeter(SCOPE))
+        showing = _made(lambda: showing_of(options.meter_provider)) or Showing(NoOpMeter(SCOPE))
         server = partial(showing.servers.name, limit=options.server_limit)
         identifiers = Identifiers(options.capture_ids, options.hash_key)
         spans = Spans(tracer, identifiers, server, self.containment, options.verdict_hook)

@@ -220,6 +220,10 @@ class Telemetry:
 
     # -------------------------------------------------------------- collection
 
+    def begin(self) -> None:
+        """What was shown before is no longer now."""
+        self._snapshot = None
+
     def shown(self, name: str) -> list[Series]:
         """What an observable instrument shows now."""
         try:
