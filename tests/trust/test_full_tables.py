@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import tracemalloc
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from tests.bench.growth import _Request, _Transport
 
 from opentelemetry.instrumentation.httpx_sse import _skim
+from opentelemetry.instrumentation.httpx_sse._coding import Inflater
 from opentelemetry.instrumentation.httpx_sse._containment import Containment
 from opentelemetry.instrumentation.httpx_sse._events import (
     Answered,
@@ -300,3 +302,36 @@ def test_a_cursor_is_looked_up_with_everything_that_waits() -> None:
 
     assert [v.cursor for v in seen.of(verdicts.Reconnected)] == ["sent"]
     assert [v.reason for v in seen.of(verdicts.Classified)] == ["cursor_evicted"]
+
+
+def test_what_follows_the_end_of_coded_data() -> None:
+    """Neither library reads on after the end of a body's first gzip member: nothing of it is kept here."""
+    inflater = Inflater("gzip")
+    member = gzip.compress(NOTE)
+    assert b"".join(inflater.feed(member + member)) == NOTE
+    tracemalloc.start()
+    for _ in range(2_000):
+        assert list(inflater.feed(member)) == []
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 10_000
+
+
+def test_a_transport_that_refuses_to_be_observed() -> None:
+    """What was put on the others before it is taken off again."""
+
+    class Slotted:
+        """Takes no attributes."""
+
+        __slots__ = ()
+
+        def handle_request(self, _: httpx.Request) -> httpx.Response:
+            raise AssertionError
+
+    first = httpx.MockTransport(server)
+    before = dict(vars(first))
+    mounts: Any = {"http://other": Slotted()}
+    client = httpx.Client(transport=first, mounts=mounts)
+    with pytest.raises(TypeError), observed(client):
+        raise AssertionError
+    assert vars(first) == before
