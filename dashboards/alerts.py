@@ -355,7 +355,8 @@ def _telemetry_errors(build: Build) -> tuple[Alert, ...]:
             summary="The SSE instrumentation contained an error of its own, or has too many series.",
             description=f"{_value('%.0f')} contained errors or overflowing metrics. The programs are not "
             "harmed, but the numbers may be wrong.",
-            first="report the traceback in the log of the program, with the version of the package.",
+            first="report the warning of the logger opentelemetry.instrumentation.httpx_sse._containment in the "
+            "program's log (error type and site) and the version of the package.",
         ),
     )
 

@@ -205,7 +205,7 @@ TABLE: Final[Mapping[str, Row]] = MappingProxyType(
         ),
         "SSETelemetryErrors": _row(
             "warning",
-            events=Number(0, "events", "each is a defect of the instrumentation"),
+            events=Number(0, "events", "each is a defect of the instrumentation, or of your `verdict_hook`"),
             window=_QUARTER,
             for_=_window(0, "a defect does not need to last"),
             keep=_NO_KEEP,

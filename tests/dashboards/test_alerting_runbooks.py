@@ -8,6 +8,7 @@ import pytest
 from dashboards.pages import HEADING, HOME, files
 from dashboards.thresholds import TABLE, Settings
 from tests.dashboards.promtool.expressions import problems
+from tests.dashboards.promtool.runner import run
 
 PARTS = ("Meaning", "Impact", "Diagnosis", "Mitigation", "False positives", "Numbers")
 SIDES = ("Server side.", "Proxy side.", "Client side.", "The guard.")
@@ -94,6 +95,26 @@ def test_runbooks_that_are_served_elsewhere() -> None:
 
     assert settings.runbook("SSEStreamStuck") == "https://wiki.example.org/sse/SSEStreamStuck.md"
     assert settings.runbook_link("SSEStreamStuck") == settings.runbook("SSEStreamStuck")
+
+
+def test_the_last_one_is_found(tmp_path: Path) -> None:
+    """The query for when a job last reported gives that moment, also when it is hours ago."""
+    (query,) = [q for q in QUERY.findall(PAGES["SSETelemetryAbsent"]) if "timestamp" in q]
+    series = (
+        'sse_client_instrumentation_errors_total{job="agents", instance="a", sse_instrumentation_site="head"}'
+    )
+    asked = {"expr": query.strip(), "eval_time": "300m"}
+    asked["exp_samples"] = [{"labels": '{job="agents"}', "value": 30 * 60}]
+    test = {
+        "interval": "1m",
+        "input_series": [{"series": series, "values": "0x30"}],
+        "promql_expr_test": [asked],
+    }
+    (tmp_path / "tests.yml").write_text(json.dumps({"rule_files": [], "tests": [test]}), encoding="utf-8")
+
+    done = run("promtool", "test", "rules", "tests.yml", cwd=tmp_path)
+
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_paths_exist() -> None:
