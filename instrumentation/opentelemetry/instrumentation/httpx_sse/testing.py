@@ -1,12 +1,32 @@
-"""For the test suites of people who build clients: what was concluded from their traffic, as values.
+r"""For the test suites of people who build clients: what was concluded from their traffic, as values.
 
-    with observed(client) as seen:
-        client.get("https://example.org/mcp", headers={"Last-Event-ID": "7", ...})
+    import httpx
 
-    assert seen.of(EmptyReplay) == []
-    assert seen.snapshot().stalled_streak == {}
+    from opentelemetry.instrumentation.httpx_sse.testing import observed, verdicts
 
-No OpenTelemetry SDK is needed, and an error of this package is raised instead of contained.
+    URL = "https://example.org/mcp"
+    MCP = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-11-25"}
+    CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "report"}}
+
+    def serve(request: httpx.Request) -> httpx.Response:
+        if request.headers.get("Last-Event-ID") == "1":
+            events = 'id: 2\ndata: {"jsonrpc": "2.0", "id": 1, "result": {}}\n\n'
+        else:
+            events = "id: 1\ndata:\n\n"
+        return httpx.Response(200, headers={"Content-Type": "text/event-stream"}, text=events)
+
+    def test_the_resume_recovers() -> None:
+        with httpx.Client(transport=httpx.MockTransport(serve)) as client, observed(client) as seen:
+            client.post(URL, headers=MCP, json=CALL)
+            client.get(URL, headers={**MCP, "Last-Event-ID": "1"})
+
+        assert [settled.outcome for settled in seen.of(verdicts.ReconnectSettled)] == ["progressed"]
+        assert seen.of(verdicts.EmptyReplay) == []
+        assert max(seen.snapshot().stalled_streak.values(), default=0) == 0
+
+Put your own client and server in their places. A resume belongs to the stream of a POST that the same client was
+given before; one with a cursor that was never seen is a reconnect of its own. The classes of `verdicts` are what can
+be concluded. No OpenTelemetry SDK is needed, and an error of this package is raised instead of contained.
 """
 
 from collections.abc import Iterator
