@@ -117,6 +117,18 @@ def _end(how: str, error: str | None = None) -> Callable[[Play], None]:
     )
 
 
+def _end_without_cursor(how: str, error: str | None = None) -> Callable[[Play], None]:
+    """The open stream ends, and none of its events had an id: the same stream, begun anew without."""
+
+    def end(play: Play) -> None:
+        if _stream_state(play) == "open":
+            play.ledger = Ledger()
+            play.answer(play.send("POST", REQUEST), 200, stream=True)
+            _end(how, error)(play)
+
+    return end
+
+
 def _stream_state(play: Play) -> str:
     streams = list(play.ledger._state.streams)
     if not streams:
@@ -139,6 +151,9 @@ STREAM_FACTS: dict[str, Callable[[Play], None]] = {
     "resume without response": _failed,
     "notifications/cancelled": _cancel,
     "nobody comes back": lambda play: _pass(play, 60.0),
+    # Last, since what follows a loss is told of a stream that has a cursor.
+    "server closes, no id was seen": _end_without_cursor("exhausted"),
+    "cut, no id was seen": _end_without_cursor("failed", "network_error"),
 }
 
 # ------------------------------------------------------------------ a session
@@ -226,13 +241,14 @@ def diagram(facts: dict[str, Callable[[Play], None]], state: Callable[[Play], st
 
 def metrics() -> Iterator[str]:
     """The table of what is emitted."""
-    yield "| metric | in Prometheus | instrument, unit | attributes, beside the server's | |"
+    yield r"| metric (\*: without the server's attributes) | in Prometheus | instrument, unit | further attributes | |"
     yield "|---|---|---|---|---|"
     for metric in (*METRICS.values(), *MCP_METRICS.values()):
         own = ", ".join(f"`{name}`" for name in (*metric.attributes, *metric.optional)) or "-"
         kind = metric.instrument.replace("_", " ")
+        mark = "" if metric.by_server else r" \*"
         yield (
-            f"| `{metric.name}` | `{exported(metric)}` | {kind}, `{metric.unit}` "
+            f"| `{metric.name}`{mark} | `{exported(metric)}` | {kind}, `{metric.unit}` "
             f"| {own} | {metric.description} |"
         )
 

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 from tests import readme
 
+from opentelemetry.instrumentation.httpx_sse._names import SERVER_LIMIT_MAX
 from opentelemetry.instrumentation.httpx_sse._options import PREFIX, Options, read_options
 
 TEXT = readme.README.read_text()
 CHECKOUT = Path(readme.__file__).resolve().parents[1]
+HOUSE = CHECKOUT / "instrumentation/opentelemetry/instrumentation/httpx_sse"
 
 
 def test_generated_parts_are_current() -> None:
@@ -62,14 +64,29 @@ def test_defaults_are_those_of_the_table() -> None:
     assert len(rows) == 3
 
 
+def test_every_module_is_on_the_tour() -> None:
+    """The first table of the tour has each module of the house in one row."""
+    table = TEXT[TEXT.index("| what | where |") :].split("\n\n", 1)[0]
+    told = [name for row in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", row.split("|")[2])]
+    house = {path.stem if path.suffix else path.name for path in HOUSE.iterdir() if path.suffix != ".typed"}
+
+    assert sorted(told) == sorted(house - {"__init__", "__pycache__"})
+
+
+def test_the_most_servers_that_can_be_named() -> None:
+    """The bound that the table of options gives for `server_limit` is the one that is held."""
+    (most,) = re.findall(r"^\| `server_limit` \|[^|]*\| \d+, at most (\d+) \|", TEXT, re.MULTILINE)
+
+    assert read_options({"server_limit": int(most)}, {}).server_limit == int(most) == SERVER_LIMIT_MAX
+
+
 @pytest.mark.parametrize("module", sorted(set(re.findall(r"`(_[a-z]+)`", TEXT))))
 def test_every_module_of_the_tour_exists(module: str) -> None:
     """The tour names modules that are there."""
-    house = CHECKOUT / "instrumentation/opentelemetry/instrumentation/httpx_sse"
     found = [
-        *house.glob(f"{module}.py"),
-        *house.glob(f"{module}/__init__.py"),
-        *house.glob(f"_ledger/{module}.py"),
+        *HOUSE.glob(f"{module}.py"),
+        *HOUSE.glob(f"{module}/__init__.py"),
+        *HOUSE.glob(f"_ledger/{module}.py"),
     ]
 
     assert len(found) == 1
