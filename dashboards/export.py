@@ -18,6 +18,7 @@ OVERVIEW_FILE: Final = "grafana/dashboards/sse-overview.json"
 ENDPOINT_FILE: Final = "grafana/dashboards/sse-endpoint.json"
 
 _JOB: Final = re.compile(r"[\w./:@ -]+")
+_UID: Final = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _URL: Final = re.compile(r"https?://[^\s\"'<>{}$]+")
 
 
@@ -98,6 +99,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"what links in alerts begin with ({defaults.grafana})",
     )
     parser.add_argument(
+        "--datasource",
+        default=defaults.datasource,
+        type=_uid,
+        metavar="UID",
+        help=f"the uid of the data source in Grafana that has the series ({defaults.datasource})",
+    )
+    parser.add_argument(
         "--runbooks",
         type=_url,
         metavar="URL",
@@ -118,6 +126,14 @@ def _job(text: str) -> str:
     return text
 
 
+def _uid(text: str) -> str:
+    if not _UID.fullmatch(text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no uid of Grafana: 40 letters, digits, _ and - at most"
+        )
+    return text
+
+
 def _url(text: str) -> str:
     if not _URL.fullmatch(text):
         raise argparse.ArgumentTypeError(f"{text!r} is no http or https URL")
@@ -134,6 +150,7 @@ def settings_of(given: argparse.Namespace) -> Settings:
         absent_jobs=tuple(given.job) or defaults.absent_jobs,
         severity_page=given.severity_page,
         grafana=given.grafana,
+        datasource=given.datasource,
         runbooks=given.runbooks or defaults.runbooks,
     )
     try:

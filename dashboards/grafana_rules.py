@@ -14,9 +14,6 @@ from .text import GENERATED, Data, yaml
 from .thresholds import Settings, duration
 
 FILE: Final = "grafana/provisioning/alerting/sse-client.yaml"
-DATASOURCE_UID: Final = "prometheus"
-"""The data source of the provisioning example."""
-
 FOLDER: Final = "SSE client"
 TICK: Final = 10.0
 """Grafana evaluates in steps of ten seconds; the interval of a group is a multiple."""
@@ -28,7 +25,6 @@ _PAST: Final = 600
 _HEAD: Final = (
     GENERATED
     + "# Needs Grafana 12.2 for keepFiringFor; older ones leave that out. The data source must have the\n"
-    f'# uid "{DATASOURCE_UID}".\n'
 )
 
 
@@ -41,8 +37,8 @@ def provisioning(settings: Settings) -> str:
     """One group; the alert on missing telemetry comes paused, since not every job has clients all the time."""
     book = Recordings(settings, inline=True)
     rows = [
-        *(_rule(alert, paused=False) for alert in alerts(settings, book)),
-        *(_rule(alert, paused=True) for alert in absent_alerts(settings)),
+        *(_rule(alert, settings, paused=False) for alert in alerts(settings, book)),
+        *(_rule(alert, settings, paused=True) for alert in absent_alerts(settings)),
     ]
     group: dict[str, Data] = {
         "orgId": 1,
@@ -51,7 +47,7 @@ def provisioning(settings: Settings) -> str:
         "interval": duration(max(TICK, round(settings.interval / TICK) * TICK)),
         "rules": rows,
     }
-    return yaml({"apiVersion": 1, "groups": [group]}, head=_HEAD)
+    return yaml({"apiVersion": 1, "groups": [group]}, head=f'{_HEAD}# uid "{settings.datasource}".\n')
 
 
 def uid(alert: Alert) -> str:
@@ -59,12 +55,12 @@ def uid(alert: Alert) -> str:
     return re.sub(r"[^a-z0-9]+", "-", f"{alert.name} {alert.variant}".strip().lower())[:UID_LENGTH]
 
 
-def _rule(alert: Alert, *, paused: bool) -> Data:
+def _rule(alert: Alert, settings: Settings, *, paused: bool) -> Data:
     rule: dict[str, Data] = {
         "uid": uid(alert),
         "title": f"{alert.name} ({alert.variant})" if alert.variant else alert.name,
         "condition": CONDITION,
-        "data": [_query(alert), _condition()],
+        "data": [_query(alert, settings.datasource), _condition()],
         "noDataState": "OK",
         "execErrState": "Error",
         "for": duration(alert.hold),
@@ -83,11 +79,11 @@ def _template(text: str) -> str:
     return text.replace(f" {VALUE} }}}}", f" .Values.{QUERY}.Value }}}}")
 
 
-def _query(alert: Alert) -> Data:
+def _query(alert: Alert, datasource: str) -> Data:
     return {
         "refId": QUERY,
         "relativeTimeRange": {"from": _PAST, "to": 0},
-        "datasourceUid": DATASOURCE_UID,
+        "datasourceUid": datasource,
         "model": {
             "refId": QUERY,
             "expr": alert.expr,

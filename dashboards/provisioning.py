@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Final
 
 from .frame import TAG
-from .grafana_rules import DATASOURCE_UID, FOLDER
+from .grafana_rules import FOLDER
 from .text import GENERATED, Data, yaml
 from .thresholds import Settings, duration
 
-DATASOURCE_FILE: Final = "grafana/provisioning/datasources/prometheus.yaml"
+DATASOURCE_FILE: Final = "datasources/sse-client.yaml"
+"""Not in the folder `grafana`, which is copied whole into a Grafana that may have its data sources already."""
+
 DASHBOARDS_FILE: Final = "grafana/provisioning/dashboards/sse-client.yaml"
 COMPOSE_FILE: Final = "compose.yaml"
 DEMO_FILE: Final = "demo.sh"
@@ -30,29 +32,34 @@ IMAGES: Final = {
 }
 
 
-def files(_settings: Settings) -> dict[str, str]:
+def files(settings: Settings) -> dict[str, str]:
     """Every file of this part by its path under `dashboards/`."""
     return {
-        DATASOURCE_FILE: datasource(),
+        DATASOURCE_FILE: datasource(settings),
         DASHBOARDS_FILE: dashboards(),
         COMPOSE_FILE: compose(),
         DEMO_FILE: (Path(__file__).parent / DEMO_FILE).read_text(encoding="utf-8"),
     }
 
 
-def datasource() -> str:
+def datasource(settings: Settings) -> str:
+    """What compose's Grafana asks, and an example for one that has no data source yet.
+
+    It is not the default: a Grafana with two of those does not start, and an only one is chosen all the same.
+    """
     head = (
         GENERATED
-        + "# timeInterval is the time between two samples. Grafana works $__rate_interval out of it: too\n"
+        + "# For a Grafana that has no data source for your Prometheus yet; write its address into url.\n"
+        "# timeInterval is the time between two samples. Grafana works $__rate_interval out of it: too\n"
         "# short a value leaves panels empty. Over OTLP it is the interval of the export, 60s by default.\n"
     )
     source: dict[str, Data] = {
-        "name": "Prometheus",
-        "uid": DATASOURCE_UID,
+        "name": "Prometheus (SSE client)",
+        "uid": settings.datasource,
         "type": "prometheus",
         "access": "proxy",
         "url": "http://localhost:9090",
-        "isDefault": True,
+        "isDefault": False,
         "editable": False,
         "jsonData": {
             "httpMethod": "POST",
@@ -130,7 +137,9 @@ def compose() -> str:
                 "GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH": f"{DASHBOARDS}/sse-overview.json",
             },
             "volumes": [
-                "./grafana/provisioning:/etc/grafana/provisioning:ro",
+                "./grafana/provisioning/alerting:/etc/grafana/provisioning/alerting:ro",
+                "./grafana/provisioning/dashboards:/etc/grafana/provisioning/dashboards:ro",
+                "./datasources:/etc/grafana/provisioning/datasources:ro",
                 f"./grafana/dashboards:{DASHBOARDS}:ro",
                 f"./grafana/runbooks:{RUNBOOKS}:ro",
             ],

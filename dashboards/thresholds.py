@@ -233,6 +233,8 @@ class Settings:
     interval: float = 30.0
     """Seconds between evaluations."""
     grafana: str = "http://localhost:3000"
+    datasource: str = "prometheus"
+    """The uid of the Prometheus data source that Grafana's own alerts ask."""
     runbooks: str = ""
     """Where the runbook pages are served from; empty if Grafana shows them, beside the dashboards."""
     severities: Mapping[str, str] = field(default_factory=dict)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from dashboards.alerts import absent_alerts, alerts
-from dashboards.grafana_rules import DATASOURCE_UID, FILE, provisioning
+from dashboards.grafana_rules import FILE, provisioning
 from dashboards.recordings import Recordings
 from dashboards.thresholds import Settings, duration
 
@@ -99,7 +99,7 @@ def test_query_and_condition(rule: dict[str, Any]) -> None:
     """An instant query of the provisioned data source, and a threshold on whether it left anything."""
     query, condition = rule["data"]
 
-    assert query["datasourceUid"] == DATASOURCE_UID
+    assert query["datasourceUid"] == SETTINGS.datasource
     assert query["model"]["instant"] is True
     assert query["model"]["range"] is False
     assert condition["datasourceUid"] == "__expr__"

@@ -60,6 +60,7 @@ def test_options_reach_every_file(tmp_path: Path) -> None:
     """Job, severity, numbers and addresses of one's own are in rules, Grafana rules and dashboards alike."""
     options = ["--job", "agents", "--job", "workers", "--severity-page", "page"]
     options += ["--threshold", "SSEStreamStuck.streak=23", "--threshold", "SSEReconnectStorm.for=7m"]
+    options += ["--datasource", "mimir-1"]
     options += ["--grafana", "https://grafana.example.org/", "--runbooks", "https://wiki.example.org/sse"]
 
     assert command.main(["export", str(tmp_path), *options]) == 0
@@ -76,6 +77,9 @@ def test_options_reach_every_file(tmp_path: Path) -> None:
     assert stuck["annotations"]["runbook_url"].startswith("https://wiki.example.org/sse/")
     assert storm["for"] == "7m"
     assert ">= 23" in found["grafana/provisioning/alerting/sse-client.yaml"]
+    assert "datasourceUid: mimir-1\n" in found["grafana/provisioning/alerting/sse-client.yaml"]
+    assert "datasourceUid: prometheus\n" not in found["grafana/provisioning/alerting/sse-client.yaml"]
+    assert "uid: mimir-1\n" in found["datasources/sse-client.yaml"]
     overview = found[export.OVERVIEW_FILE]
     assert '"value": 23' in overview
     assert '"allValue": "agents|workers"' in overview
@@ -97,6 +101,7 @@ def test_options_reach_every_file(tmp_path: Path) -> None:
         (["--threshold", "SSEStreamStuck"], "is not of the form ALERT.NUMBER=VALUE"),
         (["--severity-page", "wake me"], "'wake me' is no value for a label"),
         (["--job", 'a"b'], "is no name of a job"),
+        (["--datasource", "my prometheus"], "is no uid of Grafana"),
         (["--runbooks", "ftp://here"], "is no http or https URL"),
         (["--no-such-option"], "unrecognized arguments"),
     ],

@@ -38,6 +38,15 @@ def test_the_data_source_knows_how_often_it_is_fed() -> None:
     assert source["access"] == "proxy"
 
 
+def test_a_grafana_with_data_sources_keeps_them() -> None:
+    """What is copied into Grafana as a whole has no data source, and the example's is never the default."""
+    (source,) = read(provisioning.DATASOURCE_FILE)["datasources"]
+
+    assert not any(path.startswith("grafana/provisioning/datasources/") for path in FILES)
+    assert source["isDefault"] is False
+    assert all("sse-client" in Path(path).name for path in FILES if path.startswith("grafana/provisioning/"))
+
+
 def test_grafana_rules_ask_the_provisioned_data_source() -> None:
     """The uid in every rule is that of the data source; an expression has its own."""
     (source,) = read(provisioning.DATASOURCE_FILE)["datasources"]
