@@ -1,7 +1,8 @@
 """The alerts: what each one reads, when it fires and what it says. Numbers stand in `thresholds`.
 
 No label varies by value and none but `severity` is added, so an alert keeps its identity while it fires. What
-it is about is in the labels that its expression keeps: the server, or where a page must name it, the process.
+it is about is in the labels that its expression keeps: the server, or where a page must name it, the process. Only
+the alert on missing telemetry, which is there once for each job, says its job itself.
 """
 
 from collections.abc import Callable
@@ -32,6 +33,12 @@ class Alert:
     description: str
     runbook_url: str
     dashboard: str
+    job: str = ""
+    """The one job that the alert is for, where there is such an alert for each."""
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return {"severity": self.severity} | ({"job": self.job} if self.job else {})
 
     @property
     def annotations(self) -> dict[str, str]:
@@ -67,6 +74,7 @@ class Build:
         first: str,
         severity: Severity | None = None,
         variant: str = "",
+        job: str = "",
     ) -> Alert:
         row = self.settings.table[name]
         return Alert(
@@ -81,6 +89,7 @@ class Build:
             description=f"{description} {_where(about)} First: {first}",
             runbook_url=self.settings.runbook(name),
             dashboard=self.settings.grafana + _link(about),
+            job=job,
         )
 
 
@@ -99,6 +108,7 @@ def absent_alerts(settings: Settings) -> tuple[Alert, ...]:
             f'absent(sse_client_instrumentation_errors_total{{job="{job}"}})',
             about=("job",),
             variant=job if job != settings.absent_jobs[0] else "",
+            job=job,
             summary="A job that must report on its event streams reports nothing.",
             description="No series of the SSE instrumentation for a quarter of an hour: no other alert of "
             "this family can fire.",

@@ -126,6 +126,11 @@ def _job(text: str) -> str:
     return text
 
 
+def _pattern(job: str) -> str:
+    """A regular expression for one job. `[.]` needs no backslash, which PromQL, JSON and Grafana read differently."""
+    return job.replace(".", "[.]")
+
+
 def _uid(text: str) -> str:
     if not _UID.fullmatch(text):
         raise argparse.ArgumentTypeError(
@@ -145,9 +150,10 @@ def settings_of(given: argparse.Namespace) -> Settings:
     if not re.fullmatch(r"\w[\w.-]*", given.severity_page):
         raise ValueError(f"--severity-page: {given.severity_page!r} is no value for a label")
     defaults = Settings()
+    jobs = tuple(dict.fromkeys(given.job))
     chosen = Settings(
-        job="|".join(given.job),
-        absent_jobs=tuple(given.job) or defaults.absent_jobs,
+        job="|".join(_pattern(job) for job in jobs),
+        absent_jobs=jobs or defaults.absent_jobs,
         severity_page=given.severity_page,
         grafana=given.grafana,
         datasource=given.datasource,

@@ -5,6 +5,7 @@ that finds nothing must be told to mean health, and each rule needs an identifie
 and policies are not shipped: a provisioned policy tree would replace the user's.
 """
 
+import hashlib
 import re
 from typing import Final
 
@@ -19,6 +20,7 @@ TICK: Final = 10.0
 """Grafana evaluates in steps of ten seconds; the interval of a group is a multiple."""
 
 UID_LENGTH: Final = 40
+DIGEST_LENGTH: Final = 8
 QUERY: Final = "A"
 CONDITION: Final = "B"
 _PAST: Final = 600
@@ -51,8 +53,13 @@ def provisioning(settings: Settings) -> str:
 
 
 def uid(alert: Alert) -> str:
-    """Stable over releases and settings, and unique."""
-    return re.sub(r"[^a-z0-9]+", "-", f"{alert.name} {alert.variant}".strip().lower())[:UID_LENGTH]
+    """Stable over releases and settings, and unique: names of jobs may be long, and differ in what a uid has not."""
+    text = f"{alert.name} {alert.variant}".strip()
+    plain = re.sub(r"[^a-z0-9]+", "-", text.lower())
+    if not alert.variant or alert.variant != alert.job:
+        return plain[:UID_LENGTH]
+    digest = hashlib.sha256(text.encode()).hexdigest()[:DIGEST_LENGTH]
+    return f"{plain[: UID_LENGTH - DIGEST_LENGTH - 1]}-{digest}"
 
 
 def _rule(alert: Alert, settings: Settings, *, paused: bool) -> Data:
@@ -70,7 +77,7 @@ def _rule(alert: Alert, settings: Settings, *, paused: bool) -> Data:
     return {
         **rule,
         "annotations": {key: _template(text) for key, text in alert.annotations.items()},
-        "labels": {"severity": alert.severity},
+        "labels": alert.labels,
         "isPaused": paused,
     }
 

@@ -111,7 +111,7 @@ def _alerting_rule(alert: Alert) -> Data:
         rule["for"] = duration(alert.hold)
     if alert.keep:
         rule["keep_firing_for"] = duration(alert.keep)
-    return {**rule, "labels": {"severity": alert.severity}, "annotations": alert.annotations}
+    return {**rule, "labels": alert.labels, "annotations": alert.annotations}
 
 
 def prometheus(settings: Settings) -> str:

@@ -72,6 +72,16 @@ def test_identifiers() -> None:
     assert [rule["uid"] for rule in RULES] == [rule["uid"] for rule in other["groups"][0]["rules"]]
 
 
+def test_identifiers_of_many_jobs() -> None:
+    """Jobs that differ at the end of a long name, or in a character that an identifier has not, stay apart."""
+    jobs = ("first", "a.b", "a-b", *(f"agents-of-the-production-in-region-{n}" for n in range(3)))
+    found = yaml.safe_load(provisioning(Settings(absent_jobs=jobs)))["groups"][0]["rules"]
+    uids = [rule["uid"] for rule in found]
+
+    assert len(set(uids)) == len(uids) == len(RULES) + len(jobs) - 1
+    assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,40}", uid) for uid in uids)
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["title"])
 def test_fields(rule: dict[str, Any]) -> None:
     """Every field is one that Grafana knows, spelt as it spells it, of its type."""
@@ -128,7 +138,7 @@ def test_the_same_alerts() -> None:
         assert ":" not in re.sub(r'"[^"]*"|\[[^\]]*\]', "", alert.expr)
         assert rule["for"] == duration(alert.hold)
         assert rule.get("keepFiringFor", "0s") == duration(alert.keep)
-        assert rule["labels"] == {"severity": alert.severity}
+        assert rule["labels"] == alert.labels
         assert set(rule["annotations"]) == set(alert.annotations)
 
 

@@ -58,7 +58,7 @@ def test_an_export_keeps_what_is_not_its_own(tmp_path: Path) -> None:
 
 def test_options_reach_every_file(tmp_path: Path) -> None:
     """Job, severity, numbers and addresses of one's own are in rules, Grafana rules and dashboards alike."""
-    options = ["--job", "agents", "--job", "workers", "--severity-page", "page"]
+    options = ["--job", "agents", "--job", "team.a", "--severity-page", "page"]
     options += ["--threshold", "SSEStreamStuck.streak=23", "--threshold", "SSEReconnectStorm.for=7m"]
     options += ["--datasource", "mimir-1"]
     options += ["--grafana", "https://grafana.example.org/", "--runbooks", "https://wiki.example.org/sse"]
@@ -72,7 +72,7 @@ def test_options_reach_every_file(tmp_path: Path) -> None:
     storm = next(rule for rule in rules if rule.get("alert") == "SSEReconnectStorm")
     assert stuck["labels"]["severity"] == "page"
     assert stuck["expr"].endswith(">= 23")
-    assert 'job=~"agents|workers"' in stuck["expr"]
+    assert 'job=~"agents|team[.]a"' in stuck["expr"]
     assert stuck["annotations"]["dashboard"].startswith("https://grafana.example.org/d/")
     assert stuck["annotations"]["runbook_url"].startswith("https://wiki.example.org/sse/")
     assert storm["for"] == "7m"
@@ -82,7 +82,7 @@ def test_options_reach_every_file(tmp_path: Path) -> None:
     assert "uid: mimir-1\n" in found["datasources/sse-client.yaml"]
     overview = found[export.OVERVIEW_FILE]
     assert '"value": 23' in overview
-    assert '"allValue": "agents|workers"' in overview
+    assert '"allValue": "agents|team[.]a"' in overview
     assert "https://wiki.example.org/sse/SSEStreamStuck.md" in overview
 
 

@@ -1,11 +1,12 @@
 """The Prometheus rules, run by promtool on whole series: what fires, what stays silent, and when it is over."""
 
+import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from dashboards import grafana_rules
+from dashboards import export, grafana_rules
 from dashboards.rules import ABSENT_FILE, PROMETHEUS_FILE, RULES_FILE, absent_rules, rules
 from dashboards.thresholds import TABLE, Settings
 from tests.dashboards.promtool.edges_dialogue import ABSENT
@@ -30,6 +31,37 @@ def test_promtool_accepts_the_rules() -> None:
         done = run("promtool", "check", "rules", "--lint=all", "--lint-fatal", str(HOME / name))
 
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_promtool_accepts_several_jobs(tmp_path: Path) -> None:
+    """With several jobs, one of them given twice, the rules are still valid, and no two of them are the same."""
+    options = [word for job in ("agents", "team.a/web", "agents") for word in ("--job", job)]
+    assert export.main([str(tmp_path), *options]) == 0
+
+    for name in (RULES_FILE, ABSENT_FILE):
+        done = run("promtool", "check", "rules", "--lint=all", "--lint-fatal", str(tmp_path / name))
+        assert done.returncode == 0, done.stdout + done.stderr
+    absent = rules_of((tmp_path / ABSENT_FILE).read_text(encoding="utf-8"))
+    assert [rule["labels"]["job"] for rule in absent] == ["agents", "team.a/web"]
+
+
+def test_a_job_is_matched_by_its_name(tmp_path: Path) -> None:
+    """A point in a job's name stands for itself: a job that has another character there raises nothing."""
+    assert export.main([str(tmp_path), "--job", "agents", "--job", "team.a"]) == 0
+    labels = 'instance="a", server_address="s", server_port="443"'
+    series = [
+        {"series": f'sse_client_stalled_streak{{job="{job}", {labels}}}', "values": "50x30"}
+        for job in ("team.a", "team-a", "others")
+    ]
+    asked = {"expr": 'count by (job) (ALERTS{alertname="SSEStreamStuck"})', "eval_time": "20m"}
+    expected = {**asked, "exp_samples": [{"labels": '{job="team.a"}', "value": 1}]}
+    test = {"interval": "1m", "input_series": series, "promql_expr_test": [expected]}
+    tests = {"rule_files": [RULES_FILE], "evaluation_interval": "30s", "tests": [test]}
+    (tmp_path / "tests.yml").write_text(json.dumps(tests), encoding="utf-8")
+
+    done = run("promtool", "test", "rules", "tests.yml", cwd=tmp_path)
+
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_promtool_accepts_the_example() -> None:

@@ -6,6 +6,8 @@ The conventions are those of `edges_streams`.
 from dataclasses import replace
 from typing import Final
 
+from dashboards.catalogue import name_of
+
 from .behaviour import (
     ALL,
     ANSWERS,
@@ -320,6 +322,7 @@ ABSENT: Final = (
         happenings=(),
         also=frozenset({ERRORS}),
         fleet=(Process(name="app-1", died=10), Process(name="app-2", born=34)),
+        extra=((f'{name_of(ERRORS)}{{job="another", sse_instrumentation_site="head"}}', "0x80"),),
         fires=(Fires("SSETelemetryAbsent", 24, 25.7, 33.7, 35),),
     ),
 )
