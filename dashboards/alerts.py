@@ -11,7 +11,7 @@ from typing import Final
 
 from .catalogue import EVERY_METRIC, OVERFLOW_LABEL
 from .recordings import PROCESS, SERVER, Recordings, by
-from .thresholds import ENDPOINT_UID, OVERVIEW_UID, Settings, Severity, duration
+from .thresholds import ENDPOINT_UID, OVERVIEW_UID, TABLE, Settings, Severity, duration
 
 VALUE: Final = ".Value"
 """How a template of Prometheus calls the value of the expression."""
@@ -63,6 +63,11 @@ class Build:
     def window(self, alert: str, key: str) -> str:
         return duration(self.settings.table[alert][key])
 
+    def span(self, alert: str, key: str) -> str:
+        """A duration in a sentence."""
+        seconds = self.settings.table[alert][key]
+        return "a quarter of an hour" if seconds == TABLE[alert][key] else duration(seconds)
+
     def alert(
         self,
         name: str,
@@ -110,8 +115,8 @@ def absent_alerts(settings: Settings) -> tuple[Alert, ...]:
             variant=job if job != settings.absent_jobs[0] else "",
             job=job,
             summary="A job that must report on its event streams reports nothing.",
-            description="No series of the SSE instrumentation for a quarter of an hour: no other alert of "
-            "this family can fire.",
+            description="No series of the SSE instrumentation for "
+            f"{build.span('SSETelemetryAbsent', 'for')}: no other alert of this family can fire.",
             first="see whether the program runs and its target is up.",
         )
         for job in settings.absent_jobs
@@ -190,7 +195,8 @@ def _empty_replay_loop(build: Build) -> tuple[Alert, ...]:
             expr,
             about=SERVER,
             summary="A server accepts resumed streams and ends them without an event.",
-            description=f"{_value('%.0f')} empty replays a minute, nearly all that its reconnects bring.",
+            description=f"{_value('%.0f')} empty replays a minute, more than "
+            f"{100 * build.settings.table[name]['ratio']:g} % of what its reconnects bring.",
             first="ask what was restarted or deployed at the server; its event store is lost or out of reach.",
         ),
     )
@@ -235,7 +241,8 @@ def _session_dead(build: Build) -> tuple[Alert, ...]:
             f"and\n{book['dead']} / {_floor(book['settled'])} > {build.number(name, 'ratio')}",
             about=SERVER,
             summary="Sessions turn out to be dead after their streams were resumed with success.",
-            description=f"{_value('%.0f')} sessions were lost right after a replay in a quarter of an hour.",
+            description=f"{_value('%.0f')} sessions were lost right after a replay in "
+            f"{build.span(name, 'window')}.",
             first="ask whether the server was restarted, or has replicas that do not share sessions.",
         ),
     )
@@ -279,7 +286,8 @@ def _answers_rejected(build: Build) -> tuple[Alert, ...]:
             f"and\n{book['answers_failed']} / {_floor(book['answers'])} > {build.number(name, 'ratio')}",
             about=SERVER,
             summary="Answers to prompts do not reach the server's request.",
-            description=f"{_value('%.0f')} answers were refused or had no effect in a quarter of an hour.",
+            description=f"{_value('%.0f')} answers were refused or had no effect in "
+            f"{build.span(name, 'window')}.",
             first="start a new session; answering again leads nowhere.",
         ),
     )
@@ -314,7 +322,7 @@ def _requests_lost(build: Build) -> tuple[Alert, ...]:
             f" > {build.number(name, 'ratio')}",
             about=SERVER,
             summary="Requests are lost with the event streams that carried them.",
-            description=f"{_value('%.0f')} requests lost their answer in a quarter of an hour.",
+            description=f"{_value('%.0f')} requests lost their answer in {build.span(name, 'window')}.",
             first="see the reasons on the dashboard; repeat calls only if that is safe.",
         ),
     )
@@ -345,7 +353,7 @@ def _guard_acting(build: Build) -> tuple[Alert, ...]:
             f" > {build.number(name, 'events')}",
             about=SERVER,
             summary="The guard stopped what clients would have repeated; the fault behind it is still there.",
-            description=f"{_value('%.0f')} actions of the guard in a quarter of an hour.",
+            description=f"{_value('%.0f')} actions of the guard in {build.span(name, 'window')}.",
             first="see which action it was on the dashboard, and follow the runbook of the fault behind it.",
         ),
     )

@@ -114,7 +114,7 @@ def sessions(settings: Settings) -> tuple[Panel, ...]:
 
 
 def dialogue(settings: Settings) -> tuple[Panel, ...]:
-    rejected = settings.table["SSEAnswersRejected"]["window"]
+    rejected, few = (settings.table["SSEAnswersRejected"][key] for key in ("window", "events"))
     again = limit(settings, "SSERepromptLoop", "streak")
     asked = limit(settings, "SSERepromptLoop", "asked", "warning")
     return (
@@ -165,7 +165,7 @@ def dialogue(settings: Settings) -> tuple[Panel, ...]:
             About(
                 "As a share of all answers, per server.",
                 "0 %; a late answer to a cancelled prompt now and then.",
-                "above the line, with three answers or more, the alert fires.",
+                f"above the line, with {few:g} such answers or more, the alert fires.",
             ),
             Query(ask.rejected_share(settings, *ask.BY_SERVER), FLEET),
             style="lines",

@@ -1,16 +1,22 @@
-"""The runbooks: written by hand, except for the table of numbers at the end of each, which is the settings'.
+"""The runbooks: written by hand, except for the numbers, which are the settings'.
+
+These stand in the table at the end of each page and in its queries. Prose calls a number by its name: no sentence is
+wrong when somebody has another one.
 
 They are written out as files to be served anywhere, and as pages that Grafana shows: so the link in an alert
 leads somewhere as soon as the dashboards do.
 """
 
 import re
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from .frame import SCHEMA, TAG, link_to
 from .panels import Json, json_text
-from .thresholds import OVERVIEW_UID, RUNBOOK_UID, Number, Row, Settings, duration
+from .thresholds import MINUTE, OVERVIEW_UID, RUNBOOK_UID, TABLE, Number, Row, Settings, duration
 
 FOLDER: Final = "runbooks"
 GRAFANA_FOLDER: Final = "grafana/runbooks"
@@ -21,6 +27,7 @@ CONTENTS: Final = "README"
 
 _SECONDS: Final = frozenset({"window", "age"})
 _LINK: Final = re.compile(r"\]\((\w+)\.md\)")
+_QUERY: Final = re.compile(r"```promql\n.*?```", re.DOTALL)
 _LINES: Final = 1.2
 """Units of a panel's height that a line of text takes."""
 
@@ -70,8 +77,41 @@ def _shown(name: str, text: str) -> Json:
 def _page(text: str, alert: str, settings: Settings) -> str:
     if alert not in settings.table:
         return text
-    written = text.partition(HEADING)[0].rstrip()
+    written = _with_own_numbers(text.partition(HEADING)[0].rstrip(), alert, settings)
     return f"{written}\n\n{HEADING}\n{numbers(alert, settings.table[alert])}"
+
+
+QUOTED: Final[Mapping[str, tuple[Callable[[Row], str], ...]]] = MappingProxyType(
+    {
+        "SSEStreamStuck": (lambda row: f">= {row['streak']:g})",),
+        "SSEReconnectStorm": (lambda row: f"[{duration(row['long'])}]",),
+        "SSERetryAfterTerminal": (lambda row: f"[{duration(row['long'])}]",),
+        **{
+            alert: (lambda row: f"[{duration(row['window'] + MINUTE)}]",)
+            for alert, row in TABLE.items()
+            if "window" in row.numbers
+        },
+    }
+)
+"""What the queries of a page have from the numbers of its alert. One asks a minute more than the alert saw."""
+
+
+def _with_own_numbers(text: str, alert: str, settings: Settings) -> str:
+    """A page whose queries have the settings' numbers; its file has those of the table.
+
+    Raises:
+        ValueError: the file has no such query, so the line above is out of date.
+    """
+    for quoted in QUOTED.get(alert, ()):
+        old, new = (quoted(row) for row in (TABLE[alert], settings.table[alert]))
+        if not any(old in query for query in _QUERY.findall(text)):
+            raise ValueError(f"no query of {alert} has {old!r}")
+        text = _QUERY.sub(partial(_replaced, old, new), text)
+    return text
+
+
+def _replaced(old: str, new: str, query: re.Match[str]) -> str:
+    return query[0].replace(old, new)
 
 
 def numbers(alert: str, row: Row) -> str:
@@ -80,9 +120,17 @@ def numbers(alert: str, row: Row) -> str:
         f"Each can be changed: `export DIR --threshold {alert}.NUMBER=VALUE`.\n",
         "| number | value | why |",
         "|---|---|---|",
-        *(f"| `{key}` | {_value(number)} | {number.why} |" for key, number in row.numbers.items()),
+        *(
+            f"| `{key}` | {_value(number)} | {_why(number, TABLE[alert].numbers[key])} |"
+            for key, number in row.numbers.items()
+        ),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _why(number: Number, default: Number) -> str:
+    """The reason is that of the default: of another number it says what it stands for."""
+    return number.why if number == default else f"instead of {_value(default)}: {number.why}"
 
 
 def _value(number: Number) -> str:

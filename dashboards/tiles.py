@@ -70,8 +70,8 @@ def tiles(settings: Settings) -> tuple[Panel, ...]:
             About(
                 "Sessions that proved dead after a replay had succeeded.",
                 "0; a single one can be a deploy.",
-                "two or more: the replay works from a log, the session store forgot the session. See its "
-                "runbook.",
+                f"above {dead.value:g}: the replay works from a log, the session store forgot the session. See "
+                "its runbook.",
             ),
             ask.dead_after_replay(sessions),
             limit=dead,

@@ -5,8 +5,11 @@ import re
 from pathlib import Path
 
 import pytest
+from dashboards.alerts import absent_alerts, alerts
+from dashboards.export import dashboards
 from dashboards.pages import HEADING, HOME, files
-from dashboards.thresholds import TABLE, Settings
+from dashboards.recordings import Recordings
+from dashboards.thresholds import TABLE, Settings, duration
 from tests.dashboards.promtool.expressions import problems
 from tests.dashboards.promtool.runner import run
 
@@ -62,6 +65,52 @@ def test_numbers(alert: str) -> None:
 
     assert files(Settings())[f"runbooks/{alert}.md"] == PAGES[alert]
     assert "| `for` | 77m |" in files(changed)[f"runbooks/{alert}.md"].partition(HEADING)[2]
+
+
+CHANGED = Settings().override(
+    f"{alert}.{key}={number.value + 7 + i}"
+    for alert, row in TABLE.items()
+    for i, (key, number) in enumerate(row.numbers.items())
+)
+"""Every number another one."""
+
+
+@pytest.mark.parametrize("alert", ALERTS)
+def test_queries_have_the_numbers_of_the_settings(alert: str) -> None:
+    """With every number changed no query compares with an old one or looks back over an old window."""
+    queries = "\n".join(QUERY.findall(files(CHANGED)[f"runbooks/{alert}.md"]))
+    compared = {float(number) for number in re.findall(r"[<>]=? *([\d.]+)", queries)}
+    looked_back = set(re.findall(r"\[(\w+)\]", queries))
+    own = {key: number for key, number in TABLE[alert].numbers.items() if key not in {"for", "keep"}}
+
+    assert not compared & {number.value for number in own.values() if number.value}
+    assert not looked_back & {duration(number.value) for number in own.values() if number.unit == "window"}
+
+
+@pytest.mark.parametrize("alert", ALERTS)
+def test_a_reason_is_that_of_the_default(alert: str) -> None:
+    """A number of one's own stands beside the one that its reason is about."""
+    told = files(CHANGED)[f"runbooks/{alert}.md"].partition(HEADING)[2]
+
+    assert told.count("| instead of ") == len(TABLE[alert].numbers)
+    assert "instead of" not in PAGES[alert].partition(HEADING)[2]
+
+
+@pytest.mark.parametrize("alert", ALERTS)
+def test_prose_calls_numbers_by_name(alert: str) -> None:
+    """No sentence has a window or hold of its alert in words."""
+    prose = PAGES[alert].partition(HEADING)[0]
+
+    assert not re.search(r"quarter of an hour|\bten in a row|\b10 in a row", prose)
+
+
+def test_texts_have_the_numbers_of_the_settings() -> None:
+    """Descriptions of alerts and panels do not speak of a window or number that is not theirs."""
+    for built in (*alerts(CHANGED, Recordings(CHANGED)), *absent_alerts(CHANGED)):
+        assert "quarter of an hour" not in built.description
+        assert "more than 80 %" not in built.description
+    panels = "".join(dashboards(CHANGED).values())
+    assert not re.search(r"\b(two|three|3) (such )?(answers )?or more", panels)
 
 
 @pytest.mark.parametrize("alert", [*ALERTS, "README"])
