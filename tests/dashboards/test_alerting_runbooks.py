@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from dashboards.alerts import absent_alerts, alerts
+from dashboards.catalogue import CLOSED
 from dashboards.export import dashboards
 from dashboards.pages import HEADING, HOME, files
 from dashboards.recordings import Recordings
@@ -19,6 +20,7 @@ QUERY = re.compile(r"```promql\n(.*?)```", re.DOTALL)
 PROMISES = re.compile(r"`([A-Z][A-Z0-9_]{6,})(?:=[^`]*)?`")
 VARIABLES = {
     "OTEL_PYTHON_HTTPX_SSE_GUARD",
+    "OTEL_PYTHON_HTTPX_SSE_GUARD_DISABLED",
     "OTEL_PYTHON_HTTPX_SSE_SEMCONV_METRICS",
     "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS",
     "OTEL_EXPORTER_PROMETHEUS_PORT",
@@ -111,6 +113,38 @@ def test_texts_have_the_numbers_of_the_settings() -> None:
         assert "more than 80 %" not in built.description
     panels = "".join(dashboards(CHANGED).values())
     assert not re.search(r"\b(two|three|3) (such )?(answers )?or more", panels)
+
+
+WORDS = {
+    "outcome": "sse_reconnect_outcome",
+    "cause": "sse_reconnect_cause",
+    "kind": "sse_stream_kind",
+    "end": "sse_stream_end",
+}
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_words_can_be_looked_up(word: str) -> None:
+    """The first page explains each value that a legend shows, in one row and no other."""
+    rows = re.findall(rf"^\| {word} ([^|]+)\|", PAGES["README"], re.MULTILINE)
+    told = [value for row in rows for value in re.findall(r"`(\w+)`", row)]
+
+    assert sorted(told) == sorted(CLOSED[WORDS[word]])
+
+
+def test_terms_of_panels_can_be_looked_up() -> None:
+    """Terms that descriptions of panels use are in the same table."""
+    panels = "".join(dashboards(Settings()).values())
+    for term in ("priming event", "standing stream", "SEP-1699"):
+        assert term in panels
+        assert f"**{term}**" in PAGES["README"]
+
+
+def test_every_cause_of_a_storm_is_explained() -> None:
+    """The page has each cause that its query can show."""
+    asked = PAGES["SSEReconnectStorm"].partition("What is the cause?")[2].partition("```")[0]
+
+    assert set(re.findall(r"`(\w+)`:", asked)) == {*CLOSED["sse_reconnect_cause"]} - {"server_poll"}
 
 
 @pytest.mark.parametrize("alert", [*ALERTS, "README"])
