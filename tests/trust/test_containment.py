@@ -136,7 +136,7 @@ def test_a_fault_at_any_call(
     for _ in range(2):
         assert family.run(lambda: exchanges(family, client)) == without
         memory.reader.get_metrics_data()
-    containment = client._otel_httpx_sse.containment
+    containment = client._otel_httpx_sse.installation.containment
     assert sites <= {site for site, count in containment.errors.items() if count > 1}
     warned = [record for record in caplog.records if record.levelname == "WARNING"]
     assert len(warned) == len(containment.errors)
@@ -209,7 +209,7 @@ def test_a_broken_provider(family: Family, name: str, caplog: pytest.LogCaptureF
     without = family.run(lambda: exchanges(family, client))
     HTTPXSSEInstrumentor.instrument_client(client, **BROKEN[name]())
     assert family.run(lambda: exchanges(family, client)) == without
-    assert set(client._otel_httpx_sse.containment.errors) == {"telemetry"}
+    assert set(client._otel_httpx_sse.installation.containment.errors) == {"telemetry"}
     assert [record.levelname for record in caplog.records] == ["WARNING"]
 
 
@@ -227,7 +227,7 @@ def test_a_clock_that_raises(family: Family, memory: Memory, monkeypatch: pytest
     HTTPXSSEInstrumentor.instrument_client(
         client, tracer_provider=memory.tracer_provider, meter_provider=memory.meter_provider
     )
-    monkeypatch.setattr(client._otel_httpx_sse.observer, "clock", fail)
+    monkeypatch.setattr(client._otel_httpx_sse.installation.observer, "clock", fail)
     assert family.run(lambda: exchanges(family, client)) == without
 
 
@@ -358,4 +358,4 @@ def test_an_exporter_that_blocks(family: Family, name: str) -> None:
         gate.open()
         stuck.shut_down()
     assert met == [without] * 4
-    assert not client._otel_httpx_sse.containment.errors
+    assert not client._otel_httpx_sse.installation.containment.errors

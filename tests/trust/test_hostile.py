@@ -107,7 +107,7 @@ def test_the_host_is_not_hurt(memory: Memory, name: str, library: str) -> None:
     plain = suffered(family, client_of(family, attack, LARGE), attack, LARGE)
     client = watched(family, attack, LARGE, memory)
     assert [suffered(family, client, attack, LARGE) for _ in range(2)] == [plain] * 2
-    assert not client._otel_httpx_sse.containment.errors
+    assert not client._otel_httpx_sse.installation.containment.errors
     assert total(memory, "sse.client.active_streams") == 0
 
 
