@@ -82,6 +82,20 @@ def test_an_abandoned_stream_has_a_span(memory: Memory) -> None:
     assert attributes["sse.stream.bytes"] == len(EVENTS)
 
 
+def test_what_a_finalizer_closes_is_not_abandoned(memory: Memory) -> None:
+    """Of one heap of garbage nobody knows which finalizer is first: that of the stream, or one that closes it."""
+    client = client_of(memory)
+    response = client.send(client.build_request("GET", "http://h/"), stream=True)
+    bound: Any = response.stream
+    exchange, _ = bound._stream._self_parts
+    exchange.__del__()
+    response.close()
+    assert total(memory, "sse.client.stream.duration", sse_stream_end="client_closed") == 1
+    assert total(memory, "sse.client.stream.duration") == 1
+    (span,) = spans(memory)
+    assert (span.attributes or {})["sse.stream.end"] == "client_closed"
+
+
 def test_what_is_pushed_out_of_a_full_table_ends(memory: Memory) -> None:
     """More exchanges at once than are watched: the span of each ends, as its metric does, and only once."""
     started = Started()

@@ -375,6 +375,6 @@ class Exchange:
     def __del__(self) -> None:
         if self.is_watched and not self._is_over:
             ended = Ended(exchange=self.number, how="abandoned", last_byte_at=self.last_byte_at)
-            # It lives on until that is told: its span ends with it.
-            self._is_over = True
+            # It lives on until that is told: its span ends with it. Until then it may still be closed, by another
+            # finalizer of the same garbage.
             self._observer.leave(self, *self._untold, ended)
