@@ -44,7 +44,7 @@ STORIES: Final = (
 """Stories over a connection, by each library and each colour once."""
 ACCEPTANCE: Final = os.environ.get("ACCEPTANCE", "")
 """A program that every cell has to pass as well; none unless it is named."""
-PYTHONS: Final = ("3.10", "3.11", "3.12", "3.13")
+PYTHONS: Final = ("3.10", "3.11", "3.12", "3.13", "3.14")
 FREE_THREADED: Final = "3.14t"
 """The first that the dependencies are made for; few machines have it."""
 THREADS: Final = ("tests/trust/test_concurrency.py", "tests/trust/test_full_tables.py", "tests/guard", *SEAM)
