@@ -58,7 +58,7 @@ class Oracle(Liveness):
         if scope.is_session:
             self._met_session(x)
         if sent.method != "DELETE":
-            scope.used_before, scope.used = scope.used, sent.at
+            scope.used_before, scope.used, scope.used_by = scope.used, sent.at, x
         if sent.method == "GET":
             self._asks_for_stream(x)
 
@@ -374,11 +374,22 @@ class Oracle(Liveness):
         if stream.kind == "standalone":
             # Nobody gives up what nobody uses.
             scope = stream.scope
-            spare = min(spare, scope.used - over)
+            is_used = scope.used > over
             just_used = at - scope.used < MARGIN and scope.used_before <= over
+            if not is_used and not (spare > -MARGIN and self._is_in_the_air(scope, stream, over)):
+                return
+            spare = spare if is_used else min(spare, 0.0)
         stream.is_doubtful = -MARGIN < spare <= 0 or (spare > 0 and just_used)
         if spare > 0:
             self._lose(stream, "gave_up")
+
+    @staticmethod
+    def _is_in_the_air(scope: Scope, stream: Stream, over: float) -> bool:
+        """Whether the last request in a scope was sent while a stream was open, and on its way when that ended."""
+        last, opened = scope.used_by, stream.last.opened
+        if last is None or opened is None or not max(opened, over - MARGIN) < scope.used <= over:
+            return False
+        return last.head is None or last.head.at > over
 
     def _patience(self, stream: Stream) -> float:
         return max(self.limits.give_up, 5 * (stream.retry or 0) / 1000)

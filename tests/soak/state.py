@@ -57,6 +57,7 @@ class Scope:
     told_since: int = 0
     used: float = 0.0
     used_before: float = 0.0
+    used_by: "Exchange | None" = None
 
 
 @dataclass(slots=True, eq=False)
