@@ -6,7 +6,7 @@
 
 PYTHON ?= python3
 RUN := .venv/bin
-PYTHONS := python-3.10 python-3.12 python-3.13
+PYTHONS := python-3.10 python-3.12 python-3.13 python-3.14
 
 .PHONY: demo test check lint bench output format system environments suite suite-dashboards versions $(PYTHONS) matrix clean
 
