@@ -47,7 +47,14 @@ ACCEPTANCE: Final = os.environ.get("ACCEPTANCE", "")
 PYTHONS: Final = ("3.10", "3.11", "3.12", "3.13", "3.14")
 FREE_THREADED: Final = "3.14t"
 """The first that the dependencies are made for; few machines have it."""
-THREADS: Final = ("tests/trust/test_concurrency.py", "tests/trust/test_full_tables.py", "tests/guard", *SEAM)
+THREADS: Final = (
+    "tests/trust/test_concurrency.py",
+    "tests/trust/test_full_tables.py",
+    "tests/trust/test_spans.py",
+    "tests/trust/test_transparency.py",
+    "tests/trust/test_containment.py",
+    "tests/guard",
+)
 
 CELLS: Final[dict[str, tuple[str, ...]]] = {
     "httpx-oldest": ("httpx == 0.27.0",),
