@@ -1,20 +1,16 @@
 """Providers: that come late, are shared by many, are not there at all, or are broken. Nothing counted is lost."""
 
 import gc
-import subprocess
-import sys
 import weakref
-from pathlib import Path
 from typing import Any
 
 import pytest
 from opentelemetry.metrics import Meter, NoOpMeter
 from tests.conftest import FAMILIES, Family, Memory
-from tests.lifecycle.world import BODY, get, instrument, spans, total, uninstrument
+from tests.lifecycle.world import BODY, apart, get, instrument, spans, total, uninstrument
 
 from opentelemetry.instrumentation.httpx_sse import HTTPXSSEInstrumentor
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 SYNC = FAMILIES["httpx-sync"]
 URL = "http://server.test/"
 
@@ -26,9 +22,7 @@ def answering(family: Family) -> Any:
     return library.MockTransport(lambda _: library.Response(200, headers=headers, content=BODY))
 
 
-def apart(script: str) -> str:
-    """What a script prints that has a process, and so the global providers, for itself."""
-    begin = """
+BEGIN = """
 from opentelemetry import metrics
 from tests.conftest import in_memory
 from tests.lifecycle.test_providers import *
@@ -40,15 +34,11 @@ def ask(**options):
     HTTPXSSEInstrumentor.instrument_client(client, **options)
     client.get(URL)
 """
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", begin + script],
-        check=True,
-        capture_output=True,
-        text=True,
-        cwd=CHECKOUT,
-        timeout=60,
-    )
-    return done.stdout.strip()
+
+
+def by_itself(script: str) -> str:
+    """What a script prints that has a process, and so the global providers, for itself."""
+    return apart(BEGIN + script, seconds=60).strip()
 
 
 LATE = {
@@ -64,7 +54,7 @@ LATE = {
 @pytest.mark.parametrize("when", LATE)
 def test_a_global_provider_that_comes_late(when: str) -> None:
     """Whenever a program sets its provider: what is observed at collections is told like what is counted at once."""
-    printed = apart(
+    printed = by_itself(
         LATE[when]
         + """
 for name in ("events", "stream.duration"):
@@ -77,7 +67,7 @@ for name in ("events", "stream.duration"):
 def test_without_a_provider_nothing_piles_up() -> None:
     """A client for each request, each with options of its own, and no SDK: what was made for it goes with it, at the
     latest when the next one comes."""
-    printed = apart(
+    printed = by_itself(
         """
 import tracemalloc
 for _ in range(20): ask(idle_threshold=50)

@@ -1,10 +1,13 @@
 """What the lifecycle tests share: the seam, a server of event streams, one way to fetch, and telemetry to ask."""
 
 import inspect
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, Final
 
 from opentelemetry.sdk.trace import ReadableSpan
@@ -12,6 +15,7 @@ from tests.conftest import Family, Memory
 
 from opentelemetry.instrumentation.httpx_sse import HTTPXSSEInstrumentor
 
+CHECKOUT: Final = Path(__file__).resolve().parents[2]
 EVENT: Final = b"id: 1\ndata: hello\n\n"
 BODY: Final = EVENT * 3
 SYNC: Final = ("HTTPTransport", "handle_request")
@@ -56,6 +60,19 @@ def serving() -> Iterator[str]:
         yield f"http://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
         thread.join()
+
+
+def apart(script: str, *, seconds: float) -> str:
+    """What a script prints that has a process for itself, which must end by itself within so many seconds."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=CHECKOUT,
+        timeout=seconds,
+    )
+    return done.stdout
 
 
 def owner(family: Family) -> tuple[Any, str]:

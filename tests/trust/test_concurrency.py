@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import subprocess
 import sys
 import threading
 import time
@@ -15,7 +14,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import FAMILIES, Family, Memory
-from tests.lifecycle.world import spans, total
+from tests.lifecycle.world import apart, spans, total
 
 from opentelemetry.instrumentation.httpx_sse import HTTPXSSEInstrumentor
 from opentelemetry.instrumentation.httpx_sse import _observer as observer_module
@@ -25,7 +24,6 @@ from opentelemetry.instrumentation.httpx_sse._ledger import Ledger
 from opentelemetry.instrumentation.httpx_sse._locker import Locker
 from opentelemetry.instrumentation.httpx_sse._observer import Observer
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 URL = "http://server.test/"
 PATIENCE = 60
 """Seconds after which what still runs is taken to wait for ever."""
@@ -232,15 +230,7 @@ assert total(memory, "sse.client.stream.duration") == 3
 def run_apart(script: str) -> str:
     """Run a script with this module's names in a process of its own, which must end by itself."""
     names = "from tests.trust.test_concurrency import *\nfrom tests.conftest import in_memory\nmemory = in_memory()\n"
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", names + script],
-        check=True,
-        capture_output=True,
-        text=True,
-        cwd=CHECKOUT,
-        timeout=20,
-    )
-    return done.stdout
+    return apart(names + script, seconds=20)
 
 
 def test_fork_while_our_lock_is_held() -> None:

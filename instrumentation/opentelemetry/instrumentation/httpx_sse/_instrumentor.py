@@ -21,7 +21,7 @@ from ._ledger import Thresholds
 from ._names import SCOPE
 from ._observer import Observer
 from ._options import Options, read_options
-from ._patching import LIBRARIES, TRANSPORTS, ObjectPatch, Patch, transports_of
+from ._patching import LIBRARIES, TRANSPORTS, Patch, patched
 from ._spans import Identifiers, Spans
 from ._telemetry import Telemetry
 from ._transport import Watch
@@ -187,11 +187,8 @@ class HTTPXSSEInstrumentor(BaseInstrumentor):  # type: ignore[misc]
             return
         shared = cls._installation if not options else None
         installation = shared or Installation(read_options(options))
-        with ExitStack() as patches:
-            for transport in transports_of(client):
-                patches.callback(ObjectPatch(transport, installation.watch).remove)
-            # On the client itself: an installation of its own must live as long as it does, and no longer.
-            setattr(client, _OURS, Watching(installation, patches.pop_all()))
+        # On the client itself: an installation of its own must live as long as it does, and no longer.
+        setattr(client, _OURS, Watching(installation, patched(client, installation.watch)))
 
     @staticmethod
     def uninstrument_client(client: Any) -> None:

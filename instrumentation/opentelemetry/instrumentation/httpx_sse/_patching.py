@@ -8,6 +8,7 @@ import functools
 import logging
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any, Final
 
 import wrapt
@@ -134,7 +135,19 @@ class ObjectPatch:
                 delattr(transport, name)
 
 
-def transports_of(client: Any) -> list[Any]:
+def patched(client: Any, watch: Watch) -> ExitStack:
+    """Our wrapper on every transport of a client, to be closed to take them off.
+
+    Raises:
+        TypeError: a transport takes no attributes; what was put on the others is off again.
+    """
+    with ExitStack() as patches:
+        for transport in _transports_of(client):
+            patches.callback(ObjectPatch(transport, watch).remove)
+        return patches.pop_all()
+
+
+def _transports_of(client: Any) -> list[Any]:
     """The transport objects of a client of either library: the default one and those of its mounts."""
     mounts = getattr(client, "_mounts", {})
     found = [getattr(client, "_transport", None), *mounts.values()]

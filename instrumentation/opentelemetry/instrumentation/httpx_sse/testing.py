@@ -30,7 +30,7 @@ be concluded. No OpenTelemetry SDK is needed, and an error of this package is ra
 """
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from . import _verdicts as verdicts
@@ -38,7 +38,7 @@ from ._containment import Containment
 from ._exchange import Exchange
 from ._ledger import Thresholds
 from ._observer import Observer
-from ._patching import ObjectPatch, transports_of
+from ._patching import patched
 from ._transport import Watch
 
 __all__ = ["Seen", "observed", "verdicts"]
@@ -80,7 +80,5 @@ def observed(client: Any, **thresholds: float) -> Iterator[Seen]:
     """
     seen = Seen(**thresholds)
     watch = Watch(seen.observer, Containment(strict=True))
-    with ExitStack() as patches:
-        for transport in transports_of(client):
-            patches.callback(ObjectPatch(transport, watch).remove)
+    with patched(client, watch):
         yield seen
